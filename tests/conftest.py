@@ -19,7 +19,7 @@ import pytest
 import yaml
 from spaces import small_space, written
 
-from tests.chaos.waiting import PATIENCE, wait_for
+from tests.chaos.waiting import PATIENCE, hear, wait_for
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store
@@ -72,32 +72,36 @@ def command(*arguments: str | Path, first: str = "") -> list[str]:
     ]
 
 
-def process(
-    *arguments: str | Path,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    before: Callable[[], None] | None = None,
-    first: str = "",
-) -> Outcome:
-    """The command line as a process of its own, to its end; `before` is called in it first, then `first` executed."""
-    done = subprocess.run(
-        command(*arguments, first=first),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **(env or {})},
-        preexec_fn=before,
-    )
+def process(*arguments: str | Path, first: str = "", **options: Any) -> Outcome:
+    """The command line as a process of its own, to its end; `first` is executed in it first."""
+    return _ended(command(*arguments, first=first), **options)
+
+
+def python(program: str | Path, *arguments: str | Path, **options: Any) -> Outcome:
+    """Code, or a file of it, as a process of its own, to its end."""
+    return _ended([sys.executable, *(("-c",) if isinstance(program, str) else ()), program, *arguments], **options)
+
+
+def _ended(words: Sequence[str | Path], env: Mapping[str, str | None] | None = None, **options: Any) -> Outcome:
+    """A process at its end, with these changes to the environment and these options of Popen."""
+    environment = {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
+    usual = {"stdin": subprocess.DEVNULL, "timeout": PATIENCE, "env": environment, **options}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **usual)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def hear() -> None:
-    """To be called in a new process: undo what nohup or a shell's background would have it inherit from these tests."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@contextlib.contextmanager
+def told(begins: str, *parts: str) -> Iterator[None]:
+    """The block ends in an InputError of one line that begins so and holds these parts."""
+    from raysweep.errors import InputError
+
+    with pytest.raises(InputError) as found:
+        yield
+    line = str(found.value)
+    assert line.startswith(begins), line
+    assert "\n" not in line
+    for part in parts:
+        assert part in line, line
 
 
 def refused(outcome: Outcome, begins: str, *parts: str) -> None:
@@ -202,7 +206,6 @@ def fits_in_this_process() -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a device where there is none."""
     if item.get_closest_marker("gpu"):
         import torch
 
@@ -218,7 +221,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
-    """Makes a block in which there is a GPU."""
     from pretend_cuda import pretended_gpu
 
     return pretended_gpu if kind == "pretended" else contextlib.nullcontext
@@ -226,7 +228,6 @@ def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
 
 @pytest.fixture
 def gpu(a_gpu: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
-    """There is a GPU."""
     with a_gpu():
         yield
 
@@ -263,7 +264,6 @@ def storage(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
-    """The small space in a file."""
     return written(tmp_path, small_space())
 
 
@@ -273,6 +273,21 @@ def small(call: Call, storage: Path, tmp_path: Path) -> Path:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
     assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0
     return storage / "small"
+
+
+@pytest.fixture
+def finished(small: Path) -> Path:
+    """A storage with the finished sweep `small`."""
+    return small.parent
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a folder with nothing in it."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -385,7 +400,6 @@ def executor(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Store:
-    """A stage store in a folder."""
     from raysweep.stages.store import Store
 
     return Store(tmp_path / "store", lease_seconds=20.0)
@@ -415,12 +429,10 @@ def run(storage: Path, space: Any = None, **options: Any) -> Sweep:
 
 
 def rows(sweep: Sweep) -> list[dict[str, Any]]:
-    """The rows of a sweep."""
     return sweep.results().to_dict("records")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, byte for byte."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 

@@ -1,10 +1,7 @@
 """What the README, docs/functions.md and docs/table_workloads.md show can be copied and does what it says."""
 
-from __future__ import annotations
-
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, installed, process, run
+from conftest import QUIET, Call, installed, process, python, run
 
 import raysweep
 
@@ -24,7 +21,6 @@ LARGEST_PAGE = 2_000_000  # bytes
 
 
 def block(language: str, text: str = README) -> str:
-    """The one block of that language."""
     result = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(result) == 1
     return result[0]
@@ -118,10 +114,8 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
     definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)
     (tmp_path / "my-space.yaml").write_text(block("yml", FUNCTIONS))
-    script = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120
-    )
-    assert script.returncode == 0, script.stderr
+    script = python(Path("script.py"), cwd=tmp_path)
+    assert script.code == 0, script.err
     trained = raysweep.open("train", tmp_path / "sweeps")
     (finding,) = trained.findings()
     means = trained.results().groupby("cell")["accuracy"].mean()
@@ -129,7 +123,7 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
     done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
     assert done.code == 0, done.err
     table = raysweep.open("my-space", tmp_path / "sweeps").results()
-    assert script.stdout.split() == [str(len(table)), str(table["accuracy"].sum())]
+    assert script.out.split() == [str(len(table)), str(table["accuracy"].sum())]
     assert len(table) == 140
 
 

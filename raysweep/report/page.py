@@ -98,7 +98,7 @@ def _environment(markdown: bool) -> Environment:
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         autoescape=True,
-        finalize=escaped if markdown else None,
+        finalize=escaped if markdown else unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -115,6 +115,14 @@ def escaped(value: Any) -> Any:
     for sign in "\\`*[]|":
         text = text.replace(sign, f"\\{sign}")
     return Markup(text)
+
+
+def unbroken(value: Any) -> Any:
+    """A text for HTML in which no line ends between a number and its sign."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        for text in (" %", " =", "= ", "≤ ", "≥ ", "< ", "> "):
+            value = value.replace(text, text.replace(" ", "\u00a0"))
+    return value
 
 
 def policy(script: str) -> str:

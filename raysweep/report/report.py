@@ -19,7 +19,7 @@ from raysweep.report import file_names
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
-from raysweep.report.names import called, capitalized
+from raysweep.report.names import capitalized
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
@@ -192,7 +192,7 @@ def page_of(
 ) -> dict[str, Any]:
     """All that the page shows, by what templates call it.
 
-    set_up: one line on what was varied. meanings: what symbols stand for. rows: one line on cells, seeds and statuses.
+    set_up: one line on what was varied. meanings: of the metric, of papers. rows: one line on cells, seeds, statuses.
     figure: the picture at the top. about: the anchor of its part. state: what is missing while the sweep runs or after
     it was cut short. details: the set-up in full. provenance: where the numbers come from. spaces: resolved, as JSON.
     """
@@ -229,7 +229,7 @@ def page_of(
         "sweep": about.sweep,
         "question": asked,
         "set_up": varied_in_short(design, workload),
-        "meanings": meanings(design, workload, findings[top].metric if top is not None else "", cited),
+        "meanings": meanings(workload, findings[top].metric if top is not None else "", cited),
         "rows": f"{seeds_words(frame)}; {rows_words(frame)}",
         "parts": parts,
         "warnings": about.warnings,
@@ -245,13 +245,8 @@ def page_of(
     }
 
 
-def meanings(design: Design, workload: Workload, metric: str, cited: str) -> str:
-    """What the symbols of the varied parameters and a metric with a label stand for, and which papers letters name."""
-    symbols = [
-        f"{symbol}: {called(name, workload)}"
-        for name in design.varied()
-        if (symbol := workload.symbol(name)) and len(design.values(name)) > 1
-    ]
-    labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
-    texts = [", ".join(symbols), capitalized(next(labelled, "")), cited]
-    return "".join(f"{capitalized(text) if text == cited else text}. " for text in texts if text).strip()
+def meanings(workload: Workload, metric: str, cited: str) -> str:
+    """What a metric with a label stands for, and which papers letters name."""
+    labelled = [one for one in workload.metrics if one.name == metric and one.label]
+    texts = [*(f"{one.label}: {one.description}" for one in labelled), cited]
+    return " ".join(f"{capitalized(text)}." for text in texts if text)

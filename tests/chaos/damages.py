@@ -1,7 +1,5 @@
 """What goes wrong on the disk between two drivers: damaged files, and what dead writers leave behind."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess
@@ -10,7 +8,7 @@ from collections.abc import Callable
 from raysweep.stages import references
 from raysweep.storage import processes
 from raysweep.storage.leases import Lease
-from tests.chaos.store_checks import ELSEWHERE
+from tests.chaos.left import ELSEWHERE
 from tests.chaos.sweeps import Sweep
 
 

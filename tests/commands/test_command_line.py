@@ -1,16 +1,13 @@
 """The command line keeps to its contract: what goes to stdout, which exit code, and that it is quick to answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process
+from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process, python
 from spaces import small_space
 
 import raysweep
@@ -21,13 +18,6 @@ from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
 
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
-
-
-@pytest.fixture
-def finished(call: Call, space: Path, storage: Path) -> Path:
-    """A storage with the finished sweep `small`."""
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
-    return storage
 
 
 def test_help_names_every_command(call: Call) -> None:
@@ -62,10 +52,7 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
         "seeds = np.zeros(6, dtype=np.int64); "
         "print(*compute(space.declaration, cells.columns, seeds, '/nonexistent').status)"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-        == ["ok"] * 6
-    )
+    assert python(code).out.split() == ["ok"] * 6
 
 
 def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> None:
@@ -74,25 +61,18 @@ def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> N
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
-        done = subprocess.run(
-            [sys.executable, str(file), "workloads", "linear_transfer"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
-        assert Outcome(done.returncode, done.stdout, done.stderr) == expected
+        assert python(file, "workloads", "linear_transfer", cwd=tmp_path) == expected
 
 
 def test_a_copied_file_of_another_version_says_so(tmp_path: Path) -> None:
     text = (TESTS.parent / "raysweep" / "main.py").read_text()
     copy = tmp_path / "main.py"
     copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
-    done = subprocess.run([sys.executable, str(copy), "spaces"], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "0.0.7" in done.stderr
-    assert raysweep.__version__ in done.stderr
-    assert "Traceback" not in done.stderr
+    done = python(copy, "spaces")
+    assert done.code != 0
+    assert "0.0.7" in done.err
+    assert raysweep.__version__ in done.err
+    assert "Traceback" not in done.err
 
 
 def test_workloads_are_explained(call: Call) -> None:
@@ -194,8 +174,6 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path
     printing = subprocess.Popen(
         command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert printing.stdout is not None
-    assert printing.stderr is not None
     assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
     printing.stdout.close()
     assert printing.stderr.read() == b""

@@ -1,7 +1,5 @@
 """A sweep whose store is read-only or full ends in one line, keeps its rows and goes on when there is room."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +28,7 @@ def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, s
     place.mkdir()
     with read_only(place):
         outcome = process(
-            "run", space, "--storage", storage, "--store", place / "store", *QUIET, before=bound_by_permissions
+            "run", space, "--storage", storage, "--store", place / "store", *QUIET, preexec_fn=bound_by_permissions
         )
         refused(outcome, f"{place}/store: ", "read-only")
     assert not storage.exists()

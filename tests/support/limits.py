@@ -1,7 +1,5 @@
 """THEORY §3 for many dimensions: fine-tuning as d → ∞ at γ = n/d < 1. Symbols as in `theory.finetune`; broadcast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,12 +19,6 @@ def transferability(
     """𝒯_ft = (1-γ) r (2 t cos θ - r); at σ = 0, c = t = 1 it is F's (17): (γ-1)(1 - 2 cos θ)."""
     r = rescaling(gamma, noise, depth, log_scale, norm)
     return (1 - np.asarray(gamma)) * r * (2 * norm * np.cos(np.deg2rad(angle)) - r)
-
-
-def boundary_angle(gamma: Any, noise: Any, depth: Any) -> np.ndarray:
-    """The angle below which fine-tuning helps: cos θ* = r/2; NaN where none does."""
-    with np.errstate(invalid="ignore"):
-        return np.rad2deg(np.arccos(rescaling(gamma, noise, depth) / 2))
 
 
 def inflection_log_scale(angle: float, depth: int, gamma: float, noise: float) -> float:

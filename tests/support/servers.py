@@ -1,7 +1,5 @@
 """Servers of tests: an S3, MLflow's database, an MLflow server."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3
@@ -26,12 +24,22 @@ def s3_server() -> Iterator[str]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert serving.stdout is not None
     port = serving.stdout.readline().strip()
     assert port, "the S3 server did not start"
     yield f"http://127.0.0.1:{port}"
     serving.terminate()
     serving.wait(PATIENCE)
+
+
+def account(endpoint: str, region: str) -> dict[str, str]:
+    """What is to be in the environment to use that S3."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 @pytest.fixture
@@ -40,13 +48,7 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for those started here."""
     import s3fs
 
-    for name, value in {
-        "AWS_ENDPOINT_URL": s3_server,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
+    for name, value in account(s3_server, "us-east-1").items():
         monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
     bucket = f"test-{uuid.uuid4().hex[:12]}"
@@ -67,7 +69,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def database(storage: Path, template: Path) -> Path:
-    """MLflow's database of this storage, empty."""
     storage.mkdir()
     return Path(shutil.copy(template, storage / "mlflow.db"))
 
@@ -93,7 +94,6 @@ def hurry(database: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path, template: Path) -> Iterator[UnwellServer]:
-    """A real MLflow server of this test alone."""
     running = UnwellServer(tmp_path)
     shutil.copy(template, running.database)
     try:

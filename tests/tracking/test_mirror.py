@@ -1,20 +1,15 @@
 """The mirror of a sweep in MLflow, read back by MLflow's own client (and by sqlite3), never by the code under test."""
 
-from __future__ import annotations
-
 import math
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import nobody_else_writes, sql, until
+from conftest import TESTS, Outcome, nobody_else_writes, python, sql, until
 from sqlalchemy import Engine, event
 
 from raysweep.storage.signs import Mirrored
@@ -258,7 +253,6 @@ def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep, monkeypatch:
     started = time.monotonic()
     warning = writer.finish("FINISHED", {}, {})
     assert time.monotonic() - started < mirror.PATIENCE
-    assert warning is not None
     assert warning.startswith("mirror incomplete: 1 cell not written (of 3; ")
     assert set(sweep.children()) == {"cell-1", "cell-2"}
     assert sweep.parent().info.status == "FINISHED"
@@ -329,15 +323,8 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
         "assert m.finish('FINISHED', {}, {}) is None\n"
     )
     path = tmp_path / "new" / "folder" / "mlflow.db"
-    done = subprocess.run(
-        [sys.executable, "-c", program, f"sqlite:///{path}"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = python(program, f"sqlite:///{path}", cwd=tmp_path, env={"PYTHONPATH": str(TESTS.parent)})
+    assert done == Outcome(0, "", "")
     assert [entry.name for entry in path.parent.iterdir()] == ["mlflow.db"]
     assert sql(path, "SELECT status FROM runs") == [("FINISHED",), ("FINISHED",)]
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}

@@ -1,7 +1,5 @@
 """Multi-view data by counting, gradients against autograd over every mask, and kernels planted on features."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -139,16 +137,6 @@ def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: 
     given = (inputs, start, Activation(power, 0.6), keep)
     result = network.autoencoder(*given) if framework == "autoencoder" else network.teacher_student(*given, teacher)
     torch.testing.assert_close(result, -gradient)
-
-
-def test_a_classifier_follows_the_gradient_of_cross_entropy() -> None:
-    inputs, labels = some(9, 4, 6), torch.arange(9) % 3
-    kernels, head = some(6, 6, seed=1).requires_grad_(), some(3, 6, seed=2).requires_grad_()
-    hidden = smoothed(inputs @ kernels.T, 3, 0.6).sum(1)
-    loss = torch.nn.functional.cross_entropy(hidden @ head.T, labels)
-    by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
-    gradients = network.classifier(inputs, labels, kernels.detach(), head.detach(), Activation(3, 0.6))
-    torch.testing.assert_close(gradients, (loss.detach(), -by_kernels, -by_head))
 
 
 def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> None:
