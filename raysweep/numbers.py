@@ -71,7 +71,13 @@ def alike(*values: float, error: float = math.nan) -> list[str]:
     if whole or not sizes or max(sizes) - min(sizes) > 1 or max(sizes) > 2 or min(sizes) < -4:
         return [number(value, 3) for value in values]
     decimals = min(max(0, 2 - max(sizes), 1 - min(sizes)), places_for(COARSE * error) if error > 0 else EXACT)
-    return [f"{value + 0.0:.{decimals}f}" if np.isfinite(value) else number(value) for value in values]
+    return [fixed(value, decimals) if np.isfinite(value) else number(value) for value in values]
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals, without the sign of a zero."""
+    rounded = round(value, decimals) + 0.0
+    return f"{rounded:{',' if abs(value) >= 1e4 else ''}.{decimals}f}"
 
 
 def shared_decimals(values: np.ndarray, errors: np.ndarray) -> int | None:
@@ -94,8 +100,8 @@ def interval(estimate: float, low: float, high: float, decimals: int | None = No
         if np.isfinite(low) and np.isfinite(high):
             return f"between {number(low, 3)} and {number(high, 3)}"
         if np.isfinite(low):
-            return f"above {number(low)}"
-        return f"below {number(high)}" if np.isfinite(high) else "–"
+            return f"above {number(low, 3)}"
+        return f"below {number(high, 3)}" if np.isfinite(high) else "–"
     width = (high - low) / 2
     largest = max(abs(low), abs(high))
     if width <= NOTHING * largest:
@@ -106,5 +112,5 @@ def interval(estimate: float, low: float, high: float, decimals: int | None = No
     if largest >= 1e5 or not 1e-5 <= width < 100:
         digits = digits_for(largest, width)
         return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
-    form = f"{',' if largest >= 1e4 else ''}.{decimals}f"
-    return f"{estimate:{form}} [{low:{form}}, {high:{form}}]"
+    shown, *ends = (fixed(value, decimals) for value in (estimate, low, high))
+    return f"{shown} [{', '.join(ends)}]"

@@ -171,17 +171,18 @@ def ways(finding: Finding) -> Counter[Way]:
     return out
 
 
-def telling_axis(finding: Finding) -> str:
-    """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
-    between its values, of the outcomes as indicators and of the ranks of estimates."""
+def told_by(finding: Finding, key: str) -> pd.Series:
+    """What the values of an axis tell of a setting: the share of the variance between them, of each outcome as an
+    indicator and of `rank`, that of the estimate."""
     table = finding.table
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
+    means = indicators.groupby(table[key]).transform("mean").where(indicators.notna())
+    return (means.var(ddof=0) / indicators.var(ddof=0)).fillna(0.0)
 
-    def between(key: str) -> float:
-        means = indicators.groupby(table[key]).transform("mean").where(indicators.notna())
-        return float((means.var(ddof=0) / indicators.var(ddof=0)).fillna(0.0).sum())
 
-    return max(varying(finding.keys, table), key=between)
+def telling_axis(finding: Finding) -> str:
+    """The axis whose values tell most."""
+    return max(varying(finding.keys, finding.table), key=lambda key: float(told_by(finding, key).sum()))
 
 
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Condition | None:

@@ -71,11 +71,15 @@ def outcome_words(outcome: str, finding: Finding) -> str:
     """What a table and the short form of a sentence say of an outcome: "transfer helps everywhere", "undecided"."""
     form = OUTCOMES.get(Outcome(outcome), str(outcome))
     sides = {"positive": "positive", "negative": "negative", **finding.meanings}
-    return form.format(effect=EFFECTS.get(finding.kind, "difference"), **sides)
+    if "positive" in finding.meanings:
+        form = {Outcome.HIGHER: "{positive}", Outcome.LOWER: "{negative}"}.get(Outcome(outcome), form)
+    return form.format(effect=EFFECTS.get(finding.kind, "difference"), of="", **sides)
 
 
 def brief_words(finding: Finding, group: Group, workload: Workload) -> str:
     """The same, of a bound with its value: "above 0.003"."""
+    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+        return NOT_MEASURED.format(of="")
     if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
         return outcome_words(group.outcome, finding)
     return f"{BOUNDS[group.outcome]} {number(group.low, 3)}{unit_of(finding.x, workload)}"
@@ -148,7 +152,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
 def ends_words(group: Group, workload: Workload) -> list[str]:
     """Where the estimates of a group are smallest and largest; a long name with the first alone."""
     if workload.symbol(group.ends[0].key):
-        return [_condition_words(at, workload) for at in group.ends]
+        return [condition_words(at, workload) for at in group.ends]
     return listed(group.ends[0].key, [at.values[0] for at in group.ends], workload)
 
 
@@ -169,13 +173,8 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
         rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
         other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
         return f" for {either([settings(one, workload) for one in other])}"
-    where = where_words(group, workload)
+    where = " and ".join(condition_words(one, workload) for one in group.where)
     return f" for {where}" if where and not group.nearly else ""
-
-
-def where_words(group: Group, workload: Workload) -> str:
-    """What the settings of a group have in common, such as "γ ≥ 1 and L = 2"."""
-    return " and ".join(_condition_words(one, workload) for one in group.where)
 
 
 def share(finding: Finding, group: Group, workload: Workload) -> str:
@@ -183,7 +182,7 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
     clear."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if group.count < every or group.outcome != Outcome.UNCLEAR:
-        where = ", ".join(_condition_words(one, workload) for one in group.where if group.nearly)
+        where = ", ".join(condition_words(one, workload) for one in group.where if group.nearly)
         where *= group.outcome != Outcome.UNDECIDED  # what these need says more
         return f" in {some_of(group.count, every, noun)}" + (f" (mostly {where})" if where else "")
     return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
@@ -214,7 +213,8 @@ def either(texts: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _condition_words(one: Condition, workload: Workload) -> str:
+def condition_words(one: Condition, workload: Workload) -> str:
+    """What the values of one axis have in common, such as "γ ≥ 1"."""
     if one.key in {"metric", "sweep"} - workload.by_name.keys():
         return " and ".join(called(value, workload) for value in one.values)
     if one.relation in ("=", "in"):
@@ -273,7 +273,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
         Needed.MORE_X: f"more values of {called(finding.facts.get('length', axis), workload)}",
-        Needed.MORE_SETTINGS: f"{number(at)} settings whose best value is found or bounded",
+        Needed.MORE_SETTINGS: f"best values in {number(at)} settings",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",

@@ -8,6 +8,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from raysweep.report.tables import Table
 
 TEMPLATES = Path(__file__).with_name("templates")
+SPACE, JOINER, TIGHT = "\u00a0", "\u2060", frozenset("=≤≥%·")
+"""A space and a joint at which no line ends, and signs next to which none does."""
 WIDE = 2.2
 """Width over height from which on a figure does not stand next to text."""
 
@@ -89,12 +92,28 @@ def to_markdown(page: Mapping[str, Any]) -> str:
     return _environment(markdown=True).get_template("report.md").render(page=page, raw=Markup)
 
 
+def unbroken(text: str) -> str:
+    """The text for HTML, in which no line ends inside a number with its name or unit, a range, an interval, or a name
+    with a number."""
+    words = [
+        word.replace("-", f"-{JOINER}") if word[:1].isalpha() and word[-1:].isalnum() else word
+        for word in text.split(" ")
+    ]
+    out = words[:1]
+    for before, after in pairwise(words):
+        number = before[-1:].isdigit() or before[-1:] == "°"
+        inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
+        ranged = (number and after == "to") or (before == "to" and any(map(str.isdigit, after)))
+        out += [SPACE if inside or ranged else " ", after]
+    return "".join(out)
+
+
 @cache
 def _environment(markdown: bool) -> Environment:
     """Where templates come from. All that they show is escaped, for HTML or for Markdown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         autoescape=True,
@@ -103,6 +122,8 @@ def _environment(markdown: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["unbroken"] = unbroken
+    return environment
 
 
 def escaped(value: Any) -> Any:

@@ -183,7 +183,11 @@ OTHERWISE: Mapping[Outcome, str] = {
 FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outcome.IMPROVES, Outcome.DEGRADES)
 """The outcomes that are said in short after what most settings say."""
 
-POWERS: Mapping[Outcome, str] = {Outcome.RISES: "rises as {}", Outcome.FALLS: "falls as {}", Outcome.UNCLEAR: "goes as {}"}
+POWERS: Mapping[Outcome, str] = {
+    Outcome.RISES: "rises as {}",
+    Outcome.FALLS: "falls as {}",
+    Outcome.UNCLEAR: "goes as {}",
+}
 """What the best value does along each axis of a law over several."""
 
 WAYS: Mapping[Way, str] = {
@@ -274,29 +278,8 @@ PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
 
 SIGNS = {"<=": "≤", ">=": "≥"}
 
-TITLES: Mapping[str, str] = {
-    "boundary": "Where {metric} changes sign in {x}",
-    "predicted_boundary": "Where {meets} predicts the zero of {metric}",
-    "inflection": "Where {metric} turns in {x}",
-    "optimum": "The best {x} for {metric}",
-    "joint_optimum": "What is best together for {metric}",
-    "agreement": "Theory and experiment",
-    "relation": "{metric} and {x}",
-    "r_squared": "What explains {metric}",
-    "engines": "Engines on the same draws",
-    "trend": "How {metric} changes with {x}",
-    "best": "The best {metric}",
-    "search": "The best configurations for {metric}",
-    "curves": "{metric} over {x}",
-    "comparison": "The sweeps on the same draws",
-    "power_law": "The power of {x} with which {metric} grows",
-    "shift": "How the best {x} for {metric} shifts between settings",
-    "regime": "How the best {x} for {metric} changes with {length}",
-    "law": "The law of the best {x} for {metric}",
-    "learning_curves": "What {stage} logged: {metric}",
-    "landscape": "The landscape of {metric}",
-}
-"""The title of a finding in the report, by kind."""
+SOURCES = ("intervals come from the scatter about fitted curves", "intervals come from the given errors")
+"""Where intervals of single runs come from: without and with given errors."""
 
 _SHAPES = "Intervals hold for one setting at a time, and allow for the shape of the curve between its points."
 

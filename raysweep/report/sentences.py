@@ -221,7 +221,11 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     said = f"the best {called(finding.x, workload)} "
     others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
     rest = f"; undecided in {every - count}" * (count < every)
-    where = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every}"] if others else [""]
+    where = (
+        [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}"]
+        if others
+        else [""]
+    )
     texts = [f"{said}{', '.join(powers)}{at}" for powers in (long, some, brief) for at in where]
     text = _fitting(*texts, f"{said}{', '.join(brief)}", "found")
     if out := facts.get("largest_out"):

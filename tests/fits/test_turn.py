@@ -11,7 +11,7 @@ from raysweep.analyses.finding import Outcome
 from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
 from raysweep.fits.turn import find_turn, fit_turns, unimodal
-from raysweep.report.tables import first_rows, table_of
+from raysweep.report.tables import first_rows, first_table, table_of
 
 STEPS = np.arange(0.0, 145.0, 8.0)
 ERROR = np.full(len(STEPS), 0.012)

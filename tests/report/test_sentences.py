@@ -95,7 +95,9 @@ RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR
 
 def test_laws_are_powers_in_as_many_settings_as_have_one() -> None:
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
-    assert laws({"N": n, "D": d}) == ("The best lr falls as N^1, goes as D^1 in 10 of 13 settings of γ; undecided in 3.")
+    assert laws({"N": n, "D": d}) == (
+        "The best lr falls as N^1, goes as D^1 in 10 of 13 settings of γ; undecided in 3."
+    )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
     assert laws(every) == ("The best lr falls as N^1, goes as D^1, goes as K^1 in all 13 settings of γ.")
 
