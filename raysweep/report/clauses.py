@@ -27,6 +27,7 @@ from raysweep.report.phrases import (
     NOUNS,
     OTHERWISE,
     OUTCOMES,
+    SIDES,
     SIGNS,
     SUBJECTS,
 )
@@ -69,11 +70,10 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
 
 def outcome_words(outcome: str, finding: Finding) -> str:
     """What a table and the short form of a sentence say of an outcome: "transfer helps everywhere", "undecided"."""
-    form = OUTCOMES.get(Outcome(outcome), str(outcome))
-    sides = {"positive": "positive", "negative": "negative", **finding.meanings}
-    if "positive" in finding.meanings:
-        form = {Outcome.HIGHER: "{positive}", Outcome.LOWER: "{negative}"}.get(Outcome(outcome), form)
-    return form.format(effect=EFFECTS.get(finding.kind, "difference"), of="", **sides)
+    if outcome == Outcome.UNCLEAR:
+        return f"no clear {EFFECTS.get(finding.kind, 'difference')}"
+    sided = SIDES.get(Outcome(outcome), "") if "positive" in finding.meanings else ""
+    return sided.format(**finding.meanings) or OUTCOMES.get(Outcome(outcome), str(outcome))
 
 
 def brief_words(finding: Finding, group: Group, workload: Workload) -> str:

@@ -95,9 +95,9 @@ def to_markdown(page: Mapping[str, Any]) -> str:
 def unbroken(text: str) -> str:
     """The text for HTML, in which no line ends inside a number with its name or unit, a range, an interval, or a name
     with a number."""
+    numbered = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in text.split(" ")]
     words = [
-        word.replace("-", f"-{JOINER}") if word[:1].isalpha() and word[-1:].isalnum() else word
-        for word in text.split(" ")
+        word.replace("-", f"-{JOINER}" if one else "-") for word, one in zip(text.split(" "), numbered, strict=True)
     ]
     out = words[:1]
     for before, after in pairwise(words):

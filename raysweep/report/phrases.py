@@ -16,19 +16,27 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.OK_LOW: "below the rows that are ok",
     Outcome.OK_HIGH: "above the rows that are ok",
-    Outcome.IMPROVES: "largest best",
-    Outcome.DEGRADES: "smallest best",
-    Outcome.POSITIVE: "{positive} everywhere",
-    Outcome.NEGATIVE: "{negative} everywhere",
+    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "largest best"),
+    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "smallest best"),
+    Outcome.POSITIVE: "positive everywhere",
+    Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
     Outcome.NO_EFFECT: "no effect",
     Outcome.SLOWLY_DECREASING: "falls slowly",
     Outcome.QUICKLY_DECREASING: "falls quickly",
     Outcome.UNDECIDED: "undecided",
-    Outcome.UNCLEAR: "no clear {effect}",
+    Outcome.UNCLEAR: "not clear",
     Outcome.ALIKE: "not told from the best",
 }
 """The status of a setting in a table and in short; other outcomes are words already."""
+
+SIDES: Mapping[Outcome, str] = {
+    Outcome.POSITIVE: "{positive} everywhere",
+    Outcome.NEGATIVE: "{negative} everywhere",
+    Outcome.HIGHER: "{positive}",
+    Outcome.LOWER: "{negative}",
+}
+"""The same where the sides of a metric mean something."""
 
 EFFECTS = {"inflection": "turn", "trend": "trend", "law": "power", "power_law": "power"}
 """What is not clear, by kind."""
