@@ -19,7 +19,7 @@ import pytest
 import yaml
 from spaces import small_space, written
 
-from tests.chaos.waiting import PATIENCE, wait_for
+from tests.chaos.waiting import PATIENCE, hear, wait_for
 
 if TYPE_CHECKING:
     from raysweep.stages.store import Store
@@ -72,32 +72,36 @@ def command(*arguments: str | Path, first: str = "") -> list[str]:
     ]
 
 
-def process(
-    *arguments: str | Path,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    before: Callable[[], None] | None = None,
-    first: str = "",
-) -> Outcome:
-    """The command line as a process of its own, to its end; `before` is called in it first, then `first` executed."""
-    done = subprocess.run(
-        command(*arguments, first=first),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **(env or {})},
-        preexec_fn=before,
-    )
+def process(*arguments: str | Path, first: str = "", **options: Any) -> Outcome:
+    """The command line as a process of its own, to its end; `first` is executed in it first."""
+    return _ended(command(*arguments, first=first), **options)
+
+
+def python(program: str | Path, *arguments: str | Path, **options: Any) -> Outcome:
+    """Code, or a file of it, as a process of its own, to its end."""
+    return _ended([sys.executable, *(("-c",) if isinstance(program, str) else ()), program, *arguments], **options)
+
+
+def _ended(words: Sequence[str | Path], env: Mapping[str, str | None] | None = None, **options: Any) -> Outcome:
+    """A process at its end, with these changes to the environment and these options of Popen."""
+    environment = {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
+    usual = {"stdin": subprocess.DEVNULL, "timeout": PATIENCE, "env": environment, **options}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **usual)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def hear() -> None:
-    """To be called in a new process: undo what nohup or a shell's background would have it inherit from these tests."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@contextlib.contextmanager
+def told(begins: str, *parts: str) -> Iterator[None]:
+    """The block ends in an InputError of one line that begins so and holds these parts."""
+    from raysweep.errors import InputError
+
+    with pytest.raises(InputError) as found:
+        yield
+    line = str(found.value)
+    assert line.startswith(begins), line
+    assert "\n" not in line
+    for part in parts:
+        assert part in line, line
 
 
 def refused(outcome: Outcome, begins: str, *parts: str) -> None:

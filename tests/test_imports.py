@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from conftest import python
 
 HOME = Path(__file__).parents[1]
 
@@ -58,7 +57,8 @@ HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
 )
 def test_looking_loads_nothing_heavy(statement: str) -> None:
     code = f"{statement}; import sys; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    loaded = python(code).out.split()
+    assert loaded
     assert not set(loaded) & HEAVY
 
 
@@ -71,5 +71,5 @@ def test_rows_of_a_function_and_their_mirror_wait_for_no_library_that_they_do_no
         "assert len(raysweep.open('row', sys.argv[1]).rows()) == 4\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules} & {'scipy', 'mlflow', 'ray', 'torch'}))"
     )
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+    done = python(program, tmp_path, cwd=tmp_path)
+    assert done.out.splitlines()[-1:] == ["[]"], done.err

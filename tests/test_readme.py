@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, installed, process, run
+from conftest import QUIET, Call, installed, process, python, run
 
 import raysweep
 
@@ -118,10 +117,8 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
     definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)
     (tmp_path / "my-space.yaml").write_text(block("yml", FUNCTIONS))
-    script = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120
-    )
-    assert script.returncode == 0, script.stderr
+    script = python(Path("script.py"), cwd=tmp_path)
+    assert script.code == 0, script.err
     trained = raysweep.open("train", tmp_path / "sweeps")
     (finding,) = trained.findings()
     means = trained.results().groupby("cell")["accuracy"].mean()
@@ -129,7 +126,7 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
     done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
     assert done.code == 0, done.err
     table = raysweep.open("my-space", tmp_path / "sweeps").results()
-    assert script.stdout.split() == [str(len(table)), str(table["accuracy"].sum())]
+    assert script.out.split() == [str(len(table)), str(table["accuracy"].sum())]
     assert len(table) == 140
 
 

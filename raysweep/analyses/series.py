@@ -17,6 +17,8 @@ from raysweep.fits.result import Status
 from raysweep.lazy import pd
 from raysweep.workloads.declaration import Workload
 
+PANELS, LINES = 4, 6
+"""The most panels of a figure that one sees at once, and the most lines of a panel; of more lines, one fewer."""
 FEW_LINES = 8  # the most settings that share a panel although they differ in several keys
 Rows = TypeVar("Rows")
 Line = TypeVar("Line")
@@ -96,8 +98,8 @@ def laid_out(
     line_keys: Sequence[str],
     panel_keys: Sequence[str],
     make: Callable[[Where, Rows], Line],
-    panels: int = 9,
-    lines: int = 7,
+    panels: int = PANELS,
+    lines: int = LINES,
     located: Callable[[Rows], bool] = lambda rows: True,
 ) -> list[Panel[Line]]:
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
@@ -119,7 +121,7 @@ def laid_out(
     hits = [{line for line, rows in inside.items() if located(rows)} for inside in grid.values()]
     levels = sorted({line for inside in grid.values() for line in inside}, key=lambda line: [*map(in_order, line)])
     if len(levels) > lines:
-        levels = spread([line for line in levels if any(line in hit for hit in hits)] or levels, lines)
+        levels = spread([line for line in levels if any(line in hit for hit in hits)] or levels, lines - 1)
     if few := in_one_panel(grid, [*line_keys, *panel_keys]):
         return [Panel({}, [make(where, rows) for where, rows in few])]
     chosen = comparable(list(grid), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
@@ -164,7 +166,6 @@ def series_panels(
     workload: Workload,
     places: Sequence[Place | None] | None = None,
     beside: str = "",
-    **most: int,
 ) -> list[Panel[Series]]:
     """The metric over x: one line per value of the first key, one panel per setting of the others (see `laid_out`).
     Parts without a usable row are left out.
@@ -185,7 +186,7 @@ def series_panels(
         for (where, rows), place in zip(parts, places or [None] * len(parts), strict=True)
         if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
-    return laid_out(usable, keys[:1], keys[1:], line, located=located, **most)
+    return laid_out(usable, keys[:1], keys[1:], line, located=located)
 
 
 def curves_plot(

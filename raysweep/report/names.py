@@ -97,14 +97,8 @@ def unit_of(name: str, workload: Workload) -> str:
 
 def listed(name: str, values: Iterable[Any], workload: Workload) -> list[str]:
     """Several values of one parameter in short form, the parameter's name with the first alone: "γ = 0.1", "0.2"."""
-    unit = "°" if unit_of(name, workload) == "°" else ""
-    declared = workload.by_name.get(name)
     first, *others = values
-    begin = setting(name, first, workload)
-    if declared and declared.words:
-        label = f"{called(name, workload)} "
-        return [begin, *(setting(name, value, workload).removeprefix(label) for value in others)]
-    return [begin, *(f"{in_short(value)}{unit}" for value in others)]
+    return [setting(name, first, workload), *(short(name, value, workload) for value in others)]
 
 
 def setting(name: str, value: Any, workload: Workload) -> str:
@@ -117,8 +111,14 @@ def setting(name: str, value: Any, workload: Workload) -> str:
         if declared and declared.words:
             return printable(declared.words(value))
         return printable(value) if is_engine else f"{called(name, workload)} {printable(value)}"
-    unit = unit_of(name, workload)
-    return f"{workload.symbol(name) or called(name, workload)} = {in_short(value)}{unit if unit == '°' else ''}"
+    return f"{workload.symbol(name) or called(name, workload)} = {short(name, value, workload)}"
+
+
+def short(name: str, value: Any, workload: Workload) -> str:
+    """A value of a parameter in short form, without the parameter's name: "0.1", "60°"."""
+    if isinstance(value, str):
+        return setting(name, value, workload).removeprefix(f"{called(name, workload)} ")
+    return in_short(value) + ("°" if unit_of(name, workload) == "°" else "")
 
 
 def in_short(value: Any) -> str:

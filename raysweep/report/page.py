@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raysweep.report.tables import Table
 
 TEMPLATES = Path(__file__).with_name("templates")
-SPACE, JOINER, TIGHT = "\u00a0", "\u2060", frozenset("=≤≥%·")
+SPACE, JOINER, TIGHT = "\u00a0", "\u2060", frozenset("=≤≥<>%")
 """A space and a joint at which no line ends, and signs next to which none does."""
 WIDE = 2.2
 """Width over height from which on a figure does not stand next to text."""
@@ -92,22 +92,6 @@ def to_markdown(page: Mapping[str, Any]) -> str:
     return _environment(markdown=True).get_template("report.md").render(page=page, raw=Markup)
 
 
-def unbroken(text: str) -> str:
-    """The text for HTML, in which no line ends inside a number with its name or unit, a range, an interval, or a name
-    with a number."""
-    numbered = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in text.split(" ")]
-    words = [
-        word.replace("-", f"-{JOINER}" if one else "-") for word, one in zip(text.split(" "), numbered, strict=True)
-    ]
-    out = words[:1]
-    for before, after in pairwise(words):
-        number = before[-1:].isdigit() or before[-1:] == "°"
-        inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
-        ranged = (number and after == "to") or (before == "to" and any(map(str.isdigit, after)))
-        out += [SPACE if inside or ranged else " ", after]
-    return "".join(out)
-
-
 @cache
 def _environment(markdown: bool) -> Environment:
     """Where templates come from. All that they show is escaped, for HTML or for Markdown."""
@@ -117,12 +101,12 @@ def _environment(markdown: bool) -> Environment:
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         autoescape=True,
-        finalize=escaped if markdown else None,
+        finalize=escaped if markdown else unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters["whole"] = whole
     return environment
 
 
@@ -136,6 +120,26 @@ def escaped(value: Any) -> Any:
     for sign in "\\`*[]|":
         text = text.replace(sign, f"\\{sign}")
     return Markup(text)
+
+
+def unbroken(value: Any) -> Any:
+    """A text for HTML in which no line ends inside a number with its name or unit, a range, or an interval."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    words = value.split(" ")
+    out = words[:1]
+    for before, after in pairwise(words):
+        inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
+        ranged = "to" in (before, after) and any(map(str.isdigit, before + after))
+        out += [SPACE if inside or ranged else " ", after]
+    return "".join(out)
+
+
+def whole(text: str) -> str:
+    """A text for HTML in which no line ends inside a name with a number: pythia-70m."""
+    words = text.split(" ")
+    named = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in words]
+    return " ".join(word.replace("-", f"-{JOINER}") if one else word for word, one in zip(words, named, strict=True))
 
 
 def policy(script: str) -> str:

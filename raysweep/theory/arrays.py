@@ -1,7 +1,5 @@
 """Functions that the closed forms share: angles in degrees, arrays of one shape, and the distinct rows of a table."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

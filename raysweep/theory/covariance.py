@@ -17,8 +17,6 @@ Eigenvalues come in groups of equal ones: `values` (groups,) and `counts` (group
 the squared length that they have in each group, (rows, groups).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import finetune

@@ -5,8 +5,6 @@ F Thm 3.9 (noiseless, c = 1) and T Thm 5.2. Symbols: depth L, pretrained norm c.
 expectation at finite d.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

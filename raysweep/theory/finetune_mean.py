@@ -7,9 +7,8 @@ direction. So the angle enters only through the law of (b, g) given p (`_moments
 through the means of r and r² given (p, g) (`_means`). A polynomial in g joins the two, so that many angles cost little.
 """
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -205,9 +204,7 @@ def _fitted_noise(n: int, d: int, counts: Counts, depth: float) -> tuple[Array, 
     return log_ratio[column], log_weight[column], turn[row], weight[row]
 
 
-def _stacked(
-    rule: functools._lru_cache_wrapper[tuple[Array, ...]], n: Array, d: Array, counts: Counts, *more: Array
-) -> list[Array]:
+def _stacked(rule: Callable[..., tuple[Array, ...]], n: Array, d: Array, counts: Counts, *more: Array) -> list[Array]:
     """The results of a rule for all rows, stacked."""
     results = [rule(int(samples), int(dim), counts, *rest) for samples, dim, *rest in zip(n, d, *more, strict=True)]
     return [np.stack(each) for each in zip(*results, strict=True)]

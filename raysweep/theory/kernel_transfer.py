@@ -5,8 +5,6 @@ descent on ½‖y - f‖² changes W. As m grows the kernel H∞ (`relu.slopes`)
 solution that is nearest to its start. P is the source, Q the target.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 

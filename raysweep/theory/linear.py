@@ -5,8 +5,6 @@ e_s, so the trained map is a·e_s with one regression coefficient a. Given S = |
 Gaussian. So expectations at finite n are integrals over S alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr

@@ -8,8 +8,6 @@ A penalty λ‖P - P_0‖_F² changes only the goal and the speed: (P - A)² + �
 with M = (A + λP_0)/(1+λ).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

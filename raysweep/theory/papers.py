@@ -1,7 +1,5 @@
 """The papers that workloads, spaces and reports name by a letter. THEORY.md has their authors and full titles."""
 
-from __future__ import annotations
-
 import re
 
 PAPERS = {

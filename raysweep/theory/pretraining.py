@@ -6,8 +6,6 @@ odds coordinate z with x = 1/(1 + s e^-z) follows dz/dτ = L x^(1-2/L), τ = N^(
 the approach to N loses digits.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

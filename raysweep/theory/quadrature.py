@@ -1,7 +1,5 @@
 """Gauss rules for the distributions of random subspaces, and polynomial interpolation. Weights sum to 1."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

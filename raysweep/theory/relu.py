@@ -3,8 +3,6 @@
 σ(y) = max(0, y). Weights enter as rows (neurons, dim); their lengths count. Inputs are N(0, I).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 

@@ -1,7 +1,5 @@
 """Zeros and extrema of curves that are formulas, to the last digits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

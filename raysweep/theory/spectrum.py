@@ -4,8 +4,6 @@ Modes are as in `modes`: the last axis of an array is the modes, and the axes be
 layers; other depths follow by the same argument.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """The closed forms of `linear_transfer`, computed column by column from the parameters of its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

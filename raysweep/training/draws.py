@@ -4,8 +4,6 @@ Numbers come from NumPy's Philox on the CPU, row by row: a smaller sample is a p
 depend on order, worker, pack or device. So rows that share a seed share their data (common random numbers).
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

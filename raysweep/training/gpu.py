@@ -5,8 +5,6 @@ the kernels of a small model take less time than a host takes to start each of t
 every batch is made when its step begins.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Curvature of a loss, by products of its Hessian: largest eigenvalues, trace, the quadratic model (O App. D)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 

@@ -5,8 +5,6 @@ summed with torch.distributed, so all workers then agree to the last bit. Outsid
 everything, and the functions here change nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

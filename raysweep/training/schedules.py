@@ -1,7 +1,5 @@
 """Learning-rate schedules: step -> multiple of the peak rate. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ A pack whose memory was short is tried again with fewer samples at a time, then 
 change results only by the order in which float32 numbers are added, and neither depends on how much memory is free.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

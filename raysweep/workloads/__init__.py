@@ -1,7 +1,5 @@
 """The workloads of raysweep, and the workloads that other packages add by the entry point `raysweep.workloads`."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import sys

@@ -5,8 +5,6 @@ A plan asks a workload questions about each cell (`check`, `stages`), and the an
 outside of a block nothing is remembered.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

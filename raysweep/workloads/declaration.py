@@ -22,32 +22,8 @@ from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 if TYPE_CHECKING:
     from raysweep.workloads.function_description import Description
 
-__all__ = [
-    "ANY",
-    "DIVERGED",
-    "FAILED",
-    "NOT_CONVERGED",
-    "OK",
-    "SCALES",
-    "SIGN_SPREAD",
-    "STATUSES",
-    "STOPPED",
-    "Columns",
-    "Cost",
-    "Engines",
-    "Exported",
-    "Former",
-    "Metric",
-    "Parameter",
-    "Stage",
-    "Status",
-    "Symmetry",
-    "Workload",
-    "column",
-    "deferred",
-    "modules_of",
-    "stage_of",
-]
+# beside what is defined here
+__all__ = ["ANY", "SCALES", "Cost", "Former", "Parameter", "Stage", "column", "deferred", "modules_of", "stage_of"]
 
 Columns = Mapping[str, np.ndarray]
 """A table as named columns of equal length: float64 and int64 arrays, and object arrays of str."""

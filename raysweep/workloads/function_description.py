@@ -3,8 +3,6 @@
 The description is plain data: it is what the record of a sweep keeps, and it is read back strictly.
 """
 
-from __future__ import annotations
-
 import functools
 import keyword
 import posixpath

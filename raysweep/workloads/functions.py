@@ -4,8 +4,6 @@
 except computing rows (results, report, status, sync, delete) needs no code of the user.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import typing

@@ -1,7 +1,5 @@
 """Least squares with more samples than dimensions, for every number of samples of one draw."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 

@@ -1,7 +1,5 @@
 """The parameters of a workload: type, unit, range and default."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,14 +1,19 @@
-"""What a stage's function gets and gives back: rows, and a result."""
+"""What a stage's function gets and gives back: rows, what the stage before left, a context; and a result."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysweep.workloads.declaration import OK, Columns
+
+if TYPE_CHECKING:
+    from raysweep.stages.artifacts import Artifact as Artifact
+    from raysweep.stages.artifacts import Stacked as Stacked
+    from raysweep.trial.context import Context as Context
+else:  # a workload imports nothing of what computes it
+    Artifact = Stacked = Context = Any
 
 
 class Rows:
@@ -22,16 +27,15 @@ class Rows:
     """
 
     def __init__(self, columns: Columns, seeds: np.ndarray, stage: str = "") -> None:
-        self.columns, self.seeds, self._stage = columns, seeds, stage
+        self.columns, self.seeds, self._stage = _Named(columns, stage), seeds, stage
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """The values of one parameter, shape (rows,)."""
-        if name not in self.columns:
-            raise self._missing(name)
-        return self.columns[name]
+        values: np.ndarray = self.columns[name]
+        return values
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Each row as {parameter: plain value}, with its seed under `seed`."""
@@ -41,15 +45,7 @@ class Rows:
     def row(self, index: int = 0) -> dict[str, Any]:
         """One row as {parameter: plain value}, with its seed under `seed`."""
         values = {name: _plain(column[index]) for name, column in self.columns.items()}
-        return _Row({**values, "seed": int(self.seeds[index])}, self._missing)
-
-    def _missing(self, name: str) -> KeyError:
-        names = ", ".join(self.columns) or "none"
-        return KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {names})")
-
-    def same(self, name: str) -> Any:
-        """The value of a parameter in which these rows agree, as a plain value."""
-        return _plain(self[name][0])
+        return _Named({**values, "seed": int(self.seeds[index])}, self._stage)
 
     @property
     def seed(self) -> int:
@@ -57,15 +53,16 @@ class Rows:
         return int(self.seeds[0])
 
 
-class _Row(dict[str, Any]):
-    """One row, which says why a parameter is not there."""
+class _Named(dict[str, Any]):
+    """Values by parameter, which says why one is not there."""
 
-    def __init__(self, values: dict[str, Any], missing: Callable[[str], KeyError]) -> None:
+    def __init__(self, values: Mapping[str, Any], stage: str) -> None:
         super().__init__(values)
-        self._complaint = missing
+        self._stage = stage
 
     def __missing__(self, name: str) -> Any:
-        raise self._complaint(name)
+        names = ", ".join(each for each in self if each != "seed") or "none"
+        raise KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {names})")
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,6 @@ Two signs are enough: with both they give four choices, which form a group. What
 up to exactly 0 over it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

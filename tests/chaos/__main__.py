@@ -13,6 +13,8 @@ import os
 import platform
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.chaos.damages import DAMAGES
@@ -31,20 +33,12 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="write the result there, as Markdown")
     asked = parser.parse_args()
     started = time.monotonic()
-    processes = multiprocessing.get_context("spawn")
-    told: multiprocessing.Queue[Tally] = processes.Queue()
     share = -(-asked.faults // len(asked.kinds))
     groups = [[kind] for kind in asked.kinds if kind not in ON_RAY]
     if on_ray := [kind for kind in asked.kinds if kind in ON_RAY]:
         groups.append(on_ray)  # one Ray for all of them
-    working = [processes.Process(target=work, args=(asked.seed, kinds, share, asked.minutes, told)) for kinds in groups]
-    for process in working:
-        process.start()
-    tally = Tally()
-    for _ in working:
-        tally.add(told.get())
-    for process in working:
-        process.join()
+    with ProcessPoolExecutor(len(groups), multiprocessing.get_context("spawn")) as pool:
+        tally = sum(pool.map(partial(work, asked.seed, share, asked.minutes), groups), start=Tally())
     text = report(tally, asked, time.monotonic() - started)
     print(text)
     if asked.report:
@@ -54,25 +48,15 @@ def main() -> None:
 
 def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
     """The result as Markdown."""
-    of = tally.differences
     totals = {
         "faults injected": tally.faults,
-        "rows lost": of["lost rows"],
-        "rows doubled or strange": of["doubled"] + of["strange rows"],
-        "rows with another value": of["changed rows"],
-        "points of learning curves lost or changed": of["changed curves"],
-        "stages lost, strange or changed": of["lost stages"] + of["strange stages"] + of["changed stages"],
-        "stages begun although they were there, or under way": of["twice"],
-        "stages never begun, or damaged for no reason": of["stages never begun"] + of["damaged stages"],
-        "leases left": of["leases left"],
-        "references lost": of["references lost"],
-        "cells missing in MLflow": of["lost runs"],
-        "runs strange or with other metrics": of["strange runs"] + of["changed runs"],
-        "orphan runs (RUNNING, half, or without their sweep)": of["orphans"] + of["parents amiss"],
-        "manual repairs": tally.repairs,
+        "what undisturbed sweeps leave behind and these do not, or otherwise": tally.differences.total(),
+        "manual repairs": tally.counts["repairs"],
         "ends not as they should be": len(tally.complaints),
+        **tally.differences,
     }
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("ray", "mlflow", "torch", "numpy"))
+    count = tally.counts
     lines = [
         "# What faults leave behind",
         "",
@@ -86,9 +70,10 @@ def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
         f'    make chaos CHAOS="--seed {asked.seed} --faults {asked.faults} --minutes {asked.minutes:g} '
         f'--kinds {" ".join(asked.kinds)}"',
         "",
-        f"{sum(tally.sweeps.values())} sweeps ({tally.rows:,} rows, {tally.stages:,} stages, {tally.runs:,} runs "
-        f"in MLflow), {tally.drivers} lives of drivers, {seconds / 60:.0f} minutes on {os.cpu_count()} cores; "
-        f"{platform.system()}, Python {platform.python_version()}, {versions}.",
+        f"{count['sweeps']} sweeps ({count['row']:,} rows, {count['stage']:,} stages, "
+        f"{count['run'] + count['parent']:,} runs in MLflow), {count['drivers']} lives of drivers, "
+        f"{seconds / 60:.0f} minutes on {os.cpu_count()} cores; {platform.system()}, "
+        f"Python {platform.python_version()}, {versions}.",
         "",
         "| | |",
         "|:---|---:|",

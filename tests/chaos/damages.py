@@ -10,7 +10,7 @@ from collections.abc import Callable
 from raysweep.stages import references
 from raysweep.storage import processes
 from raysweep.storage.leases import Lease
-from tests.chaos.store_checks import ELSEWHERE
+from tests.chaos.left import ELSEWHERE
 from tests.chaos.sweeps import Sweep
 
 

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from tests.chaos.drivers import Driver
-from tests.chaos.sweeps import PATIENCE, Process, Sweep
+import psutil
+
+from tests.chaos.sweeps import PATIENCE, Sweep
 from tests.chaos.unwell_server import Illness, UnwellServer
 from tests.chaos.waiting import wait_for
 
+Process = subprocess.Popen[bytes]
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
 LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
 # -SIGINT is 130 to a shell: Python ends itself so, after all is done, if a KeyboardInterrupt passed through exec(text)
@@ -29,8 +31,7 @@ UNWELL = (2.0, 30.0)  # seconds a server answers wrongly or not; raysweep waits 
 class Disturbance:
     """One fault in one life of a driver, and perhaps more. moment: seconds after its start, or, where events
     is not None, after so many things have happened (segments, stages); often: how many happen between two faults;
-    raylet: process of the Ray that it joins; fresh: whether the driver imports everything itself, so that this may be
-    disturbed too; more: further faults that came."""
+    raylet: process of the Ray that it joins; more: further faults that came."""
 
     sweep: Sweep
     dice: random.Random
@@ -40,14 +41,13 @@ class Disturbance:
     word: str
     server: UnwellServer | None = None
     raylet: int | None = None
-    fresh: bool = False
     more: list[str] = field(default_factory=list)
     code: int = 0
     seconds_to_end: float = 0.0
 
     def start(self) -> Process:
         """The driver."""
-        return self.sweep.start(self.word, self.fresh)
+        return self.sweep.start(self.word)
 
     def wait(self, process: Process) -> bool:
         """Let the driver live until the moment; False if it ended before."""
@@ -83,7 +83,7 @@ def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
             process.send_signal(number)
         life.end(process)
         # Ctrl-C while Python itself starts ends it with 1, before anything of raysweep runs
-        early = life.fresh and life.code == 1 and "init_import_site" in life.sweep.log.read_text().rpartition("---")[2]
+        early = life.code == 1 and "init_import_site" in life.sweep.log.read_text().rpartition("---")[2]
         if injected and number != signal.SIGKILL and not early:
             assert life.code in (*ORDERLY, -number), f"{number.name} ended with {life.code}"
             assert life.seconds_to_end < TOLD_TO_END, f"{number.name}: {life.seconds_to_end:.0f} s to the end"
@@ -121,17 +121,15 @@ def _worker_killed(life: Disturbance) -> bool:
 
 def _trials(raylet: int | None) -> list[int]:
     """Processes of trials among the children of a raylet."""
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(raylet)], capture_output=True, text=True, check=False
-    ).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "ray::ImplicitFunc" in line]  # no agent of Ray
+    children = psutil.Process(raylet).children()
+    return [each.pid for each in children if each.cmdline()[0].startswith("ray::ImplicitFunc")]  # no agent of Ray
 
 
 def _terminal_gone(life: Disturbance) -> bool:
     process = life.sweep.start(life.word, terminal=True)
     injected = life.wait(process)
-    assert isinstance(process, Driver)
-    process.hang_up()
+    assert process.stderr is not None
+    process.stderr.close()
     _undisturbed_end(life, process)
     return injected
 

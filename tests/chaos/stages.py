@@ -45,7 +45,7 @@ def key(stage: str, parameters: Mapping[str, Any], seed: int, point: float | Non
 
 def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
     """Mark that the stages of these rows begin."""
-    marks, keys = rows.same("marks"), []
+    marks, keys = rows.row()["folder"], []
     for row in rows:
         seed = row.pop("seed")
         keys.append(key(stage, row, seed, context.point))
@@ -62,19 +62,19 @@ def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
 
 def _steps(stage: str, rows: Rows, start: np.ndarray, context: trial_context.Context) -> Result:
     """Some steps from `start`, shape (rows, 4) or (4,), each with a checkpoint and a point of the learning curve."""
-    marks, keys = rows.same("marks"), _begin(stage, rows, context)
+    marks, keys = rows.row()["folder"], _begin(stage, rows, context)
     state = context.restored() or {"step": 0, "weights": start}
     step, weights = state["step"], state["weights"]
     force = rows["rate"][:, None] if stage == "finetune" else 0.5
     while step < STEPS:
-        time.sleep(rows.same("pause") / STEPS)
+        time.sleep(rows.row()["pause"] / STEPS)
         step += 1
         weights = weights + force * np.sin(3 * weights + step + (context.point or 0) + rows.seed)
         context.log(step, loss=np.square(weights).mean(-1))
         context.checkpoint({"step": step, "weights": weights})
         if stage == "finetune" and step == 2 and rows.seed == 1:
             try:
-                (Path(marks) / f"failed-{rows.same('length')}").touch(exist_ok=False)
+                (Path(marks) / f"failed-{rows.row()['length']}").touch(exist_ok=False)
             except FileExistsError:
                 continue
             for own in keys:
@@ -125,7 +125,7 @@ WORKLOAD = Workload(
     parameters=(
         Parameter("length", int, 2, "how long the trunk is", stage="trunk", minimum=1),
         Parameter("pause", float, 0.0, "what a stage takes", unit="s", minimum=0, stage="trunk"),
-        Parameter("marks", str, "/nonexistent", "folder that remembers what happened", stage="trunk"),
+        Parameter("folder", str, "/nonexistent", "folder that remembers what happened", stage="trunk"),
         Parameter("rate", float, 0.5, "rate of fine-tuning", stage="finetune"),
         Parameter("probe", float, 0.0, "a number that is added", stage="evaluate"),
     ),

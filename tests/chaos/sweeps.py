@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import copy
-import csv
-import io
-import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +16,11 @@ from typing import Any
 import yaml
 
 from raysweep.stages.store import Store
-from tests.chaos.drivers import Driver, Drivers
-from tests.chaos.stages import read
-from tests.chaos.store_checks import Left, mark_damaged
-from tests.chaos.tables import Table, read_mlflow
+from tests.chaos import left
+from tests.chaos.stages import mark, read
+from tests.chaos.waiting import hear
 
 HERE = Path(__file__).parent
-Process = Driver | subprocess.Popen[bytes]
 KINDS = ("rows", "staged", "scheduled", "ray", "mirror", "language", "server")
 ON_RAY = ("scheduled", "ray")
 PATIENCE = 300.0  # seconds after which a driver that has not ended counts as hung
@@ -50,7 +44,7 @@ class Kind:
     @property
     def marks(self) -> Path | None:
         """Where its workload leaves marks."""
-        return Path(self.space["fixed"]["marks"]) if "marks" in self.space["fixed"] else None
+        return Path(self.space["fixed"]["folder"]) if "folder" in self.space["fixed"] else None
 
 
 def kinds(room: Path) -> dict[str, Kind]:
@@ -60,9 +54,10 @@ def kinds(room: Path) -> dict[str, Kind]:
         folder.mkdir(exist_ok=True)
     chaos = {
         "name": "chaos",
-        "workload": "chaos",
-        "axes": {"x": list(range(8))},
-        "fixed": {"pause": 0.05, "marks": str(marks["rows"])},
+        "workload": "sandbox",
+        "axes": {"x": list(range(0, 80, 10)), "behaviour": ["compute", "compute", "compute", "raise_once"] * 2},
+        "zip": [["x", "behaviour"]],
+        "fixed": {"pause": 0.05, "said_seconds": 200, "folder": str(marks["rows"])},
         "seeds": 3,
     }
     staged, scheduled = (
@@ -70,7 +65,7 @@ def kinds(room: Path) -> dict[str, Kind]:
             "name": name,
             "workload": "chaos_stages",
             "axes": {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]},
-            "fixed": {"pause": 0.06, "marks": str(marks[name])},
+            "fixed": {"pause": 0.06, "folder": str(marks[name])},
             "seeds": 2,
             "keep": ["finetune"],
         }
@@ -110,25 +105,23 @@ def kinds(room: Path) -> dict[str, Kind]:
 
 
 def site(room: Path) -> Path:
-    """A folder that, on the path, brings the workload by entry point, as another package would."""
+    """A folder that, on the path, brings the workloads by entry point, as another package would."""
     folder = room / "site"
     folder.mkdir()
-    shutil.copy(HERE / "workload.py", folder / "chaos_workload.py")
+    shutil.copy(HERE.parent / "support" / "sandbox_workload.py", folder)
     shutil.copy(HERE / "stages.py", folder / "chaos_stages.py")
     information = folder / "raysweep_chaos-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: raysweep-chaos\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(
-        "[raysweep.workloads]\nchaos = chaos_workload:WORKLOAD\nchaos_stages = chaos_stages:WORKLOAD\n"
+        "[raysweep.workloads]\nsandbox = sandbox_workload:WORKLOAD\nchaos_stages = chaos_stages:WORKLOAD\n"
     )
     return folder
 
 
 def environment(site_folder: Path, **more: str) -> dict[str, str]:
     """For drivers, and for a Ray whose workers import the workload."""
-    path = os.pathsep.join(
-        entry for entry in (str(site_folder), str(HERE.parent), os.environ.get("PYTHONPATH")) if entry
-    )
+    path = os.pathsep.join(filter(None, [str(site_folder), os.environ.get("PYTHONPATH")]))
     return {
         **os.environ,
         "PYTHONPATH": path,
@@ -142,19 +135,19 @@ def environment(site_folder: Path, **more: str) -> dict[str, str]:
 class Sweep:
     """One sweep in a storage of its own, driven by processes of the command line."""
 
-    def __init__(self, kind: Kind, room: Path, drivers: Drivers, server: str | None = None) -> None:
-        self.kind, self.drivers, self.server = kind, drivers, server
+    def __init__(self, kind: Kind, room: Path, env: Mapping[str, str], server: str | None = None) -> None:
+        self.kind, self.env, self.server = kind, env, server
         self.name = kind.space["name"]
         self.storage = room / "storage"
         self.folder = self.storage / self.name
         self.log = room / "said.txt"
         self.damaged: set[str] = set()  # stages of its store
-        self.left = Left()  # what its store is like if nobody disturbs it
+        self.expected: left.Things = {}  # what is there if nobody disturbs it
         room.mkdir()
         self.space = room / "space.yaml"
         self.space.write_text(yaml.safe_dump(kind.space, sort_keys=False))
-        for mark in kind.marks.glob("*") if kind.marks else ():
-            mark.unlink()
+        for path in kind.marks.glob("*") if kind.marks else ():
+            path.unlink()
 
     def companion(self) -> Sweep:
         """The sweep that shares its storage."""
@@ -174,8 +167,8 @@ class Sweep:
     def damage(self, stage: str) -> None:
         """Remember that a stage of its store was damaged, so that it may be computed again."""
         self.damaged.add(stage)
-        if self.kind.companion and self.kind.marks:
-            mark_damaged(stage, self.left, self.kind.marks)
+        if self.kind.marks and (called := self.expected.get(("stage", stage, 0))):
+            mark(self.kind.marks, "damaged", called)
 
     @property
     def exists(self) -> bool:
@@ -185,7 +178,7 @@ class Sweep:
     def events(self) -> int:
         """How much has happened: segments that were published, and stages that began and ended."""
         segments = len(list((self.folder / "ledger").glob("*.jsonl")))
-        return segments + (len(read(self.kind.marks)) if self.kind.companion and self.kind.marks else 0)
+        return segments + (len(read(self.kind.marks)) if self.kind.marks else 0)
 
     def command(self, word: str) -> list[str]:
         """`run` as the user said it first, or `resume` or `sync`."""
@@ -196,24 +189,19 @@ class Sweep:
             named += ["--tracking-uri", self.server]
         return [word, *named]
 
-    def start(self, word: str, fresh: bool = False, terminal: bool = False) -> Process:
-        """A driver, in a session of its own; what it says is added to the log.
-
-        fresh: it starts as Python does, and imports everything itself.
-        terminal: it has one, which can be taken away.
-        """
+    def start(self, word: str, terminal: bool = False) -> subprocess.Popen[bytes]:
+        """A driver in a session of its own. What it says goes to the log, or to a pipe, a terminal to be taken away."""
         with self.log.open("ab") as log:
             log.write(f"--- {word}\n".encode())
             log.flush()
-            if not fresh:
-                return self.drivers.start(self.command(word), None if terminal else self.log)
             return subprocess.Popen(
                 [sys.executable, "-m", "raysweep.main", *self.command(word)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=log,
-                env=self.drivers.env,
+                stderr=subprocess.PIPE if terminal else log,
+                env=self.env,
                 start_new_session=True,
+                preexec_fn=hear,
             )
 
     def finish(self, word: str) -> tuple[int, float]:
@@ -221,28 +209,6 @@ class Sweep:
         started = time.monotonic()
         return self.start(word).wait(PATIENCE), time.monotonic() - started
 
-    def told(self, *words: str) -> tuple[int, str]:
-        """Exit code of another command on its storage, and what it prints."""
-        printed = self.log.with_name("printed.txt")
-        code = self.drivers.start([*words, "--storage", str(self.storage)], self.log, printed).wait(PATIENCE)
-        return code, printed.read_text()
-
-    def table(self, database: Path | None = None) -> Table:
-        """What `raysweep results` prints and what MLflow's database holds, read without MLflow."""
-        found = Table({}, {})
-        for row in self._printed("results", self.name):
-            key = (row["cell"], row["seed"])
-            found.doubled += key in found.rows
-            found.rows[key] = {name: value for name, value in row.items() if name not in ("seconds", "sweep")}
-        lines = self._printed("results", self.name, "--curves")
-        found.curves = Counter((line["stage"], line["seed"], *line.values()) for line in lines)
-        read_mlflow(database or self.storage / "mlflow.db", self._sweep_id(), found)
-        return found
-
-    def _printed(self, *words: str) -> list[dict[str, str]]:
-        code, text = self.told(*words)
-        assert code == 0, f"{' '.join(words)} ended with {code}"
-        return list(csv.DictReader(io.StringIO(text)))
-
-    def _sweep_id(self) -> str:
-        return str(json.loads((self.folder / "sweep.json").read_text())["sweep_id"])
+    def things(self, database: Path | None = None) -> left.Things:
+        """What there is of it."""
+        return left.of_sweep(self.name, self.storage, database or self.storage / "mlflow.db")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import threading
 import time
@@ -29,3 +30,9 @@ def wait_for(
             process.wait(LOOK)
             return bool(condition())  # it may have been the last thing that the process did
     return True
+
+
+def hear() -> None:
+    """To be called in a new process: undo what nohup or a shell's background would have it inherit."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

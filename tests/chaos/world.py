@@ -3,76 +3,62 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import random
 import shutil
-import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from tests.chaos import store_checks
+import psutil
+
+from tests.chaos import left
 from tests.chaos.damages import DAMAGES
-from tests.chaos.drivers import Drivers
 from tests.chaos.faults import LIVES, Disturbance, choices
-from tests.chaos.store_checks import Left
 from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, environment, kinds, site
-from tests.chaos.tables import Table, compare
 from tests.chaos.unwell_server import UnwellServer
 
-FRESH = 0.1
-"""Share of drivers that start as Python does, with all imports."""
 OFTEN = 6
 """Faults that strike while as much happens as in one undisturbed sweep."""
 
 
 @dataclass
 class Tally:
-    """What happened. injected: (sweep, fault) -> times; differences: what `compare` found; complaints: everything else
-    that was not as it should be, in words; repairs: orderly resumes that did not finish a sweep."""
+    """What happened. injected: (sweep, fault) -> times; differences: from undisturbed sweeps; counts: of sweeps, their
+    rows, runs and stages, lives of drivers, and repairs (orderly resumes that did not finish a sweep); complaints:
+    everything else that was not as it should be, in words."""
 
     injected: Counter[tuple[str, str]] = field(default_factory=Counter)
     differences: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
-    sweeps: Counter[str] = field(default_factory=Counter)
-    rows: int = 0
-    runs: int = 0
-    stages: int = 0
-    drivers: int = 0
-    repairs: int = 0
 
-    def add(self, other: Tally) -> None:
-        """What happened elsewhere."""
-        for name in ("injected", "differences", "sweeps"):
-            getattr(self, name).update(getattr(other, name))
-        self.complaints += other.complaints
-        for name in ("rows", "runs", "stages", "drivers", "repairs"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     @property
     def faults(self) -> int:
         """How many faults were injected."""
-        return sum(self.injected.values())
+        return self.injected.total()
 
     @property
     def well(self) -> bool:
         """Whether everything came out as it should."""
-        return not self.differences and not self.complaints and not self.repairs
+        return not self.differences and not self.complaints
 
 
 @dataclass
 class Expected:
-    """What a sweep that nobody disturbs comes out as. tables: the sweep's, and its companion's; left: what their store
-    is like; seconds: how long the sweep takes; events: how much happens meanwhile."""
+    """What an undisturbed sweep and its companion leave behind. seconds: how long the sweep takes; events: how much
+    happens meanwhile."""
 
-    tables: list[Table]
-    left: Left
+    things: left.Things
     seconds: float
     events: int
 
@@ -84,26 +70,23 @@ class Chaos:
         self.room, self.dice, self.say = room, dice, say
         self.kinds, self.tally = kinds(room), Tally()
         self.env = environment(site(room))
+        sys.path.insert(0, str(room / "site"))  # to read what the sweeps leave behind
         self.server: UnwellServer | None = None
         self.raylet: int | None = None
-        self._drivers: Drivers | None = None
         self._expected: dict[str, Expected] = {}
         self._number = 0
 
     def close(self) -> None:
         """Stop what was started here."""
-        for started in (self._drivers, self.server):
-            if started:
-                started.kill()
+        if self.server:
+            self.server.kill()
 
     def _sweep(self, kind: str) -> Sweep:
         self._number += 1
-        if self._drivers is None:  # now, because they inherit the address of Ray
-            self._drivers = Drivers(self.room / "drivers", self.env)
         return Sweep(
             self.kinds[kind],
             self.room / f"{self._number}-{kind}",
-            self._drivers,
+            self.env,
             self.server.uri if kind == "server" and self.server else None,
         )
 
@@ -114,25 +97,27 @@ class Chaos:
             code, seconds = sweep.finish("run")
             events = sweep.events()
             assert code == 0, f"undisturbed, {kind} ended with {code}:\n{sweep.log.read_text()}"
-            tables, left = [self._table(sweep)], Left()
-            if sweep.kind.companion and sweep.kind.marks:
-                other = sweep.companion()
-                assert other.finish("run")[0] == 0, other.log.read_text()
-                tables.append(self._table(other))
-                left = store_checks.left(sweep.store)
-                assert store_checks.computed_once(left, sweep.kind.marks), "undisturbed, a stage was begun twice"
-            self._expected[kind] = Expected(tables, left, seconds, events)
-            self.say(f"{kind}: undisturbed {seconds:.1f} s, {len(tables[0].rows)} rows, {len(left.names)} stages")
+            companion = sweep.companion() if sweep.kind.companion else None
+            if companion:
+                assert companion.finish("run")[0] == 0, companion.log.read_text()
+            things = self._things(sweep, companion)
+            assert not any(key[0] == "twice" for key in things), "undisturbed, a stage was begun twice"
+            self._expected[kind] = Expected(things, seconds, events)
+            self.say(f"{kind}: undisturbed {seconds:.1f} s")
         return self._expected[kind]
 
-    def _table(self, sweep: Sweep) -> Table:
-        return sweep.table(self.server.database if sweep.server and self.server else None)
+    def _things(self, sweep: Sweep, companion: Sweep | None) -> left.Things:
+        """What a sweep and its companion have left behind."""
+        things = sweep.things(self.server.database if sweep.server and self.server else None)
+        if companion and sweep.kind.marks:
+            things |= companion.things() | left.of_store(sweep.store, sweep.kind.marks, sweep.damaged)
+        return things
 
     def disturb(self, kind: str, faults: int, without: tuple[str, ...] = ()) -> None:
         """One sweep, so many faults (but for some), one orderly end; its differences go to the tally."""
         expected = self.expected(kind)
         sweep, before = self._sweep(kind), self.tally.faults
-        sweep.left = expected.left
+        sweep.expected = expected.things
         companion = sweep.companion() if sweep.kind.companion else None
         beside = companion.start("run") if companion and sweep.kind.beside else None
         happened: list[str] = []
@@ -150,50 +135,35 @@ class Chaos:
                 word,
                 self.server,
                 self.raylet,
-                fresh=self.dice.random() < FRESH,
             )
             if companion and sweep.kind.marks:
-                store_checks.mark_what_is_whole(sweep.store, sweep.kind.marks)
+                left.mark_what_is_whole(sweep.store, sweep.kind.marks)
             try:
                 injected = LIVES[name](life) if name in LIVES else DAMAGES[name](sweep, self.dice)
             except (AssertionError, subprocess.TimeoutExpired) as problem:
                 self._complain(sweep, f"{name}: {problem}")
                 injected = True
-            self.tally.drivers += name in LIVES
+            self.tally.counts["drivers"] += name in LIVES
             self.tally.injected[kind, name] += injected
             for another in life.more:
                 self.tally.injected[kind, another] += 1
             over = name in LIVES and not injected and life.code == 0
             happened.append(" and ".join([name if injected else f"({name})", *life.more]))
         self._end(sweep)
-        damaged = store_checks.named(sweep.damaged, expected.left)
-        differences = compare(self._table(sweep), expected.tables[0], sweep.kind.tolerance, damaged)
         if companion:
             if beside and beside.wait(PATIENCE) not in (0, 1):  # 1: a row whose worker was killed too often
                 self._complain(companion, f"undisturbed beside another one it ended with {beside.returncode}")
             self._end(companion)
-            differences += compare(self._table(companion), expected.tables[1], sweep.kind.tolerance, damaged)
-            differences += self._of_store(sweep, expected.left)
+        found = self._things(sweep, companion)
+        differences = left.differences(found, expected.things, sweep.kind.tolerance, sweep.damaged)
         self.tally.differences += differences
-        self.tally.sweeps[kind] += 1
-        self.tally.rows += sum(len(table.rows) for table in expected.tables)
-        self.tally.runs += sum(len(table.children) + 1 for table in expected.tables)
-        self.tally.stages += len(expected.left.names)
+        self.tally.counts["sweeps"] += 1
+        self.tally.counts.update(key[0] for key in expected.things if key[0] in ("row", "run", "parent", "stage"))
         self.say(f"{kind}: {', '.join(happened)}: {dict(differences) or 'as undisturbed'}")
         if differences:
             self.say(f"kept for inspection: {sweep.storage}")
         else:
             shutil.rmtree(sweep.storage)
-
-    def _of_store(self, sweep: Sweep, expected: Left) -> Counter[str]:
-        """How the store of a sweep differs from what it should be. The first look sets aside what faults have damaged
-        and nobody has needed since; then all must be well."""
-        assert sweep.kind.marks is not None
-        _, said = sweep.told("store", "verify")
-        damaged = {line.split(":")[0] for line in said.splitlines() if "set aside" in line}
-        differences = store_checks.compare(sweep.store, expected, sweep.kind.marks, sweep.damaged)
-        differences["damaged stages"] = len(damaged - sweep.damaged) + (sweep.told("store", "verify")[0] != 0)
-        return +differences
 
     def _end(self, sweep: Sweep) -> None:
         """An orderly end: one resume; where the server is another machine's, it is back only a day later."""
@@ -204,9 +174,9 @@ class Chaos:
             if self.server and sweep.server:
                 self.server.kill() if word == "resume" else self.server.start()
             code, _ = sweep.finish(word)
-            self.tally.drivers += 1
+            self.tally.counts["drivers"] += 1
             if code != 0:
-                self.tally.repairs += 1
+                self.tally.counts["repairs"] += 1
                 self._complain(sweep, f"an orderly {word} ended with {code}")
 
     def _complain(self, sweep: Sweep, what: str) -> None:
@@ -223,11 +193,6 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
     )  # faults end processes, not the machine: no disk is needed
     room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-", dir=memory))
     world = Chaos(room, random.Random(seed), say)
-    # under nohup and in the background, drivers would inherit that they do not hear these
-    before = {
-        number: signal.signal(number, handler)
-        for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler))
-    }
     try:
         if "server" in wanted:
             world.server = UnwellServer(room, world.env)
@@ -245,8 +210,7 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
             import ray
 
             ray.shutdown()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        sys.path.remove(str(room / "site"))
         if world.tally.well:
             shutil.rmtree(room, ignore_errors=True)
 
@@ -267,15 +231,12 @@ def _start_ray(env: dict[str, str]) -> tuple[str, int]:
         configure_logging=False,
         address="local",
     )
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=True
-    ).stdout
-    raylet = next(int(line.split()[0]) for line in listed.splitlines() if "/raylet/raylet " in line)
+    raylet = next(each.pid for each in psutil.Process().children() if each.name() == "raylet")
     return context.address_info["gcs_address"], raylet
 
 
-def work(seed: int, kinds: list[str], faults: int, minutes: float, told: multiprocessing.Queue[Tally]) -> None:
-    """Kinds of sweeps by turns, in a process of its own; what became of them is put into `told`."""
+def work(seed: int, faults: int, minutes: float, kinds: list[str]) -> Tally:
+    """Kinds of sweeps by turns, until so many faults a kind or so many minutes; what became of them."""
     started, tally = time.monotonic(), Tally()
     try:
         with chaos(seed, kinds, lambda line: print(line, flush=True)) as world:
@@ -286,5 +247,4 @@ def work(seed: int, kinds: list[str], faults: int, minutes: float, told: multipr
                 world.disturb(kind, world.dice.randint(4, 10))
     except Exception as problem:
         tally.complaints.append(f"{', '.join(kinds)}: chaos itself ended: {problem!r}")
-    finally:
-        told.put(tally)
+    return tally

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import server
-from reader import REPOSITORY
+import servers
 
 REGION = "eu-central-1"
 
 
-@contextmanager
-def made() -> Iterator[dict[str, str]]:
-    """An empty account; what one has to say to use it, which on EC2 a machine knows by itself."""
-    serving = subprocess.Popen(
-        [sys.executable, REPOSITORY / "tests" / "support" / "s3_server.py"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert serving.stdout is not None
-        endpoint = f"http://127.0.0.1:{serving.stdout.readline().strip()}"
-        yield {
-            "AWS_ENDPOINT_URL": endpoint,
-            "MLFLOW_S3_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-    finally:
-        serving.terminate()
-        serving.wait(30)
+def variables_of(endpoint: str) -> dict[str, str]:
+    """What one has to say to use the account, which on EC2 a machine knows by itself."""
+    return {**servers.account(endpoint, REGION), "MLFLOW_S3_ENDPOINT_URL": endpoint}
 
 
 def client(variables: dict[str, str], service: str) -> Any:

@@ -7,19 +7,21 @@ stop`, which `ray up` and `ray down` run, ends every Ray process it can see: a s
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
+
+from tests.chaos.waiting import wait_for
 
 MARK = "RAYSWEEP_CLUSTER_TEST"
 """Set in every session, so that what a session started is known even after it has left its parents."""
@@ -89,7 +91,8 @@ class Machines:
                 stderr=written,
                 stdin=subprocess.DEVNULL,
             )
-        _wait_for(host, self.port, self.servers[host], log)
+        if not wait_for(lambda: _accepts(host, self.port), self.servers[host], 20):
+            raise RuntimeError(f"sshd did not start: {log.read_text()}")
 
     def stop(self, host: str) -> None:
         """End a server, and with it, it being number one there, every process it can see."""
@@ -110,7 +113,12 @@ class Machines:
 
     def processes(self) -> dict[int, str]:
         """What runs of this test now, other than the servers: process number (seen from here) and command line."""
-        return {number: line for number, line in _marked(self.folder).items() if number != os.getpid()}
+        found = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):  # it has ended, or is somebody else's
+                if process.environ().get(MARK) == str(self.folder) and process.pid != os.getpid():
+                    found[process.pid] = " ".join(process.cmdline())
+        return found
 
     def running(self, program: str) -> int:
         """How many processes of this test have this word in their command line."""
@@ -124,15 +132,17 @@ class Machines:
     def drop_connections(self) -> int:
         """End every SSH session at once, as a lost network does; returns how many processes that took."""
         ended = 0
-        for number in [number for process in self.servers.values() for number in _descendants(process.pid)]:
-            line = _command_line(number)
-            if line.startswith(("sshd: ", "sshd-session: ")) and "[listener]" not in line:
-                os.kill(number, signal.SIGKILL)
-                ended += 1
+        for server in self.servers.values():
+            for process in psutil.Process(server.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    line = " ".join(process.cmdline())
+                    if line.startswith(("sshd: ", "sshd-session: ")) and "[listener]" not in line:
+                        process.kill()
+                        ended += 1
         return ended
 
 
-@contextmanager
+@contextlib.contextmanager
 def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
     """Machines below `folder` (a short path: Ray has sockets there), none at first, stopped at the end with all they
     started; every session on them has these variables."""
@@ -153,29 +163,7 @@ def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
     finally:
         for host in machines.servers:
             machines.stop(host)
-        until(lambda: not machines.processes(), 20, "what the sessions started to end")
-
-
-def _wait_for(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    until(lambda: _accepts(host, port) or process.poll() is not None, 20, f"the SSH server of {host} to listen")
-    if process.poll() is not None:
-        raise RuntimeError(f"sshd did not start: {log.read_text()}")
-
-
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait for a condition, with a deadline."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
-        select_nothing(0.1)
-
-
-def select_nothing(seconds: float) -> None:
-    """Between two looks at a condition."""
-    import select
-
-    select.select([], [], [], seconds)
+        assert wait_for(lambda: not machines.processes(), seconds=20), machines.processes()
 
 
 def free_port() -> int:
@@ -304,41 +292,3 @@ def _made(folder: Path) -> Path:
 def _accepts(host: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0
-
-
-def _all_processes() -> dict[int, str]:
-    numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return {number: _command_line(number) for number in numbers}
-
-
-def _command_line(number: int) -> str:
-    try:
-        return Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _marked(folder: Path) -> dict[int, str]:
-    found = {}
-    for number, line in _all_processes().items():
-        try:
-            variables = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if f"{MARK}={folder}".encode() in variables:
-            found[number] = line
-    return found
-
-
-def _descendants(root: int) -> list[int]:
-    parents = {}
-    for number in _all_processes():
-        try:
-            parents[number] = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found, level = [], [root]
-    while level:
-        level = [number for number, parent in parents.items() if parent in level]
-        found += level
-    return found

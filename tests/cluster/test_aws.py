@@ -18,9 +18,11 @@ from typing import Any
 import account
 import pytest
 import server
+from conftest import until
 from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
 
 from raysweep.space import packaged
+from tests.chaos.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 BUCKET = "raysweep-of-the-tests"
@@ -60,17 +62,14 @@ def tags(instance: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def cloud() -> Iterator[Cloud]:
+def cloud(s3_server: str) -> Iterator[Cloud]:
     """An account made ready by the commands of the README, and a head that is up."""
     if packages := server.missing():
         pytest.exit(f"make test-cluster needs: apt-get install {' '.join(packages)}", returncode=2)
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
-        with (
-            account.made() as variables,
-            server.serve(folder, variables) as machines,
-            account.with_machines(machines, variables),
-        ):
+        variables = account.variables_of(s3_server)
+        with server.serve(folder, variables) as machines, account.with_machines(machines, variables):
             found = Cloud(machines, folder / "checkout", {})
             check_out(found.checkout)
             found.words |= {
@@ -163,7 +162,7 @@ def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(
     # The exact end points of quickstart need no GPU: there is none here, Ray is told of four by the instance type.
     done = cloud.type(f"{SUBMIT.replace('submit', 'submit --tmux')} -- {asked} --set resources.gpus_per_trial=4")
     assert done.code == 0, done.text[-4000:]
-    server.until(lambda: bool(cloud.instances("gpu")), 120, "a GPU machine to be started")
+    until(lambda: cloud.instances("gpu"), seconds=120)
     (worker,) = cloud.instances("gpu")
     assert tags(worker).items() >= {"ray-cluster-name": "raysweep", "ray-node-type": "worker"}.items()
     assert worker["InstanceType"] == "g6.12xlarge"
@@ -173,13 +172,10 @@ def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(
 
     told = "on_gpus: finished, 700 of 700 rows (700 ok)"
     status = f"raysweep status on_gpus --storage {STORAGE}"  # from here, which the bucket lets in as well
-    try:
-        server.until(lambda: told in cloud.type(status).text, 300, "the sweep to finish")
-    except TimeoutError:
-        pytest.fail(cloud.machines.autoscaler_said())
+    assert wait_for(lambda: told in cloud.type(status).text, seconds=300), cloud.machines.autoscaler_said()
     assert any(name.startswith("sweeps/on_gpus/ledger/") for name in names_in_the_bucket(cloud))
     mirrored = re.compile(r"mlflow-artifacts/.*/results\.csv")  # by the head's MLflow server, after the last row
-    server.until(lambda: any(map(mirrored.fullmatch, names_in_the_bucket(cloud))), 120, "the mirror in MLflow")
+    until(lambda: any(map(mirrored.fullmatch, names_in_the_bucket(cloud))), seconds=120)
 
 
 def names_in_the_bucket(cloud: Cloud) -> list[str]:
@@ -188,11 +184,8 @@ def names_in_the_bucket(cloud: Cloud) -> list[str]:
 
 
 def test_a_gpu_machine_with_nothing_to_do_is_ended(cloud: Cloud) -> None:
-    try:
-        server.until(lambda: not cloud.instances("gpu"), 180, "the GPU machine to be ended")
-    except TimeoutError:
-        pytest.fail(cloud.machines.autoscaler_said())
-    server.until(lambda: cloud.machines.running("raylet/raylet") == 1, 30, "its Ray to be gone")
+    assert wait_for(lambda: not cloud.instances("gpu"), seconds=180), cloud.machines.autoscaler_said()
+    until(lambda: cloud.machines.running("raylet/raylet") == 1, seconds=30)
     assert len(cloud.instances("head")) == 1
 
 
@@ -202,5 +195,5 @@ def test_after_ray_down_nothing_runs_and_the_sweep_is_in_the_bucket(cloud: Cloud
     assert cloud.instances(states=("pending", "running", "stopping", "stopped")) == []
     volumes = account.client(cloud.machines.variables, "ec2").describe_volumes()["Volumes"]
     assert volumes == []  # a disk that stays costs
-    server.until(lambda: not cloud.machines.processes(), 30, "the machines to be gone")
+    until(lambda: not cloud.machines.processes(), seconds=30)
     assert "700 of 700 rows" in cloud.type(f"raysweep status on_gpus --storage {STORAGE}").text

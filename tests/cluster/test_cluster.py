@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 import server
 import yaml
+from conftest import until
 from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
 
 import raysweep
+from tests.chaos.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -140,11 +142,9 @@ def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> No
 
 
 def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
-    try:
-        server.until(lambda: cluster.machines.running("raylet/raylet") == 2, 240, "Ray on the worker")
-    except TimeoutError:
-        pytest.fail(cluster.machines.autoscaler_said())
-    server.until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), 60, "the worker to join")
+    there = wait_for(lambda: cluster.machines.running("raylet/raylet") == 2, seconds=240)
+    assert there, cluster.machines.autoscaler_said()
+    until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), seconds=60)
     installed = [
         list(cluster.machines.home(host).glob("raysweep-env/lib/python*/site-packages/raysweep*"))
         for host in (server.HEAD, server.WORKER)
@@ -211,7 +211,7 @@ def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster)
     cluster.follow(line_with("--tmux", "run transfer_phase_diagram"))
     assert cluster.machines.drop_connections() > 0
     assert not cluster.finished("transfer_phase_diagram")  # it was lost while the sweep ran
-    server.until(lambda: cluster.finished("transfer_phase_diagram"), 120, "the detached sweep to finish")
+    until(lambda: cluster.finished("transfer_phase_diagram"), seconds=120)
     done = cluster.follow(line_with("status transfer_phase_diagram"))
     assert "finished, 8,000 of 8,000 rows (8,000 ok)" in done.text
 
@@ -229,14 +229,11 @@ def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(clust
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as watching:
-        server.until((cluster.storage / "watched" / "sweep.json").exists, 60, "the sweep to begin")
+        until((cluster.storage / "watched" / "sweep.json").exists, seconds=60)
         cluster.machines.drop_connections()
         assert watching.wait(60) != 0
-    server.until(
-        lambda: "watched: interrupted" in cluster.raysweep("status", "watched", "--storage", str(cluster.storage)),
-        60,
-        "its driver to end",
-    )
+    shown = ("status", "watched", "--storage", str(cluster.storage))
+    until(lambda: "watched: interrupted" in cluster.raysweep(*shown), seconds=60)
     done = cluster.type(line)
     assert done.code == 0, done.text[-3000:]
     assert cluster.finished("watched")
@@ -244,9 +241,9 @@ def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(clust
 
 def test_a_ray_job_runs_without_a_session(cluster: Cluster) -> None:
     cluster.follow(line_with("ray job submit"))
-    server.until(lambda: cluster.finished("second"), 120, "the job's sweep to finish")
+    until(lambda: cluster.finished("second"), seconds=120)
     status = line_with("ray job status")
-    server.until(lambda: "succeeded" in cluster.follow(status).text, 60, "the job to end")
+    until(lambda: "succeeded" in cluster.follow(status).text, seconds=60)
 
 
 def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path: Path) -> None:
@@ -280,8 +277,8 @@ def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluste
     cluster.follow(line_with("ray rsync-down"))
     assert "<html" in (cluster.checkout / "my-report" / "report.html").read_text()
     cluster.follow(line_with("ray down"))
-    server.until(lambda: not cluster.machines.running("gcs_server"), 30, "Ray on the head to end")
-    server.until(lambda: not cluster.machines.running("raylet"), 150, "Ray on the worker to notice")
+    until(lambda: not cluster.machines.running("gcs_server"), seconds=30)
+    until(lambda: not cluster.machines.running("raylet"), seconds=150)
     assert cluster.finished("quickstart")  # the sweeps stay
 
 

@@ -6,11 +6,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process
+from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process, python
 from spaces import small_space
 
 import raysweep
@@ -62,10 +61,7 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
         "seeds = np.zeros(6, dtype=np.int64); "
         "print(*compute(space.declaration, cells.columns, seeds, '/nonexistent').status)"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-        == ["ok"] * 6
-    )
+    assert python(code).out.split() == ["ok"] * 6
 
 
 def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> None:
@@ -74,25 +70,18 @@ def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> N
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
-        done = subprocess.run(
-            [sys.executable, str(file), "workloads", "linear_transfer"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
-        assert Outcome(done.returncode, done.stdout, done.stderr) == expected
+        assert python(file, "workloads", "linear_transfer", cwd=tmp_path) == expected
 
 
 def test_a_copied_file_of_another_version_says_so(tmp_path: Path) -> None:
     text = (TESTS.parent / "raysweep" / "main.py").read_text()
     copy = tmp_path / "main.py"
     copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
-    done = subprocess.run([sys.executable, str(copy), "spaces"], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "0.0.7" in done.stderr
-    assert raysweep.__version__ in done.stderr
-    assert "Traceback" not in done.stderr
+    done = python(copy, "spaces")
+    assert done.code != 0
+    assert "0.0.7" in done.err
+    assert raysweep.__version__ in done.err
+    assert "Traceback" not in done.err
 
 
 def test_workloads_are_explained(call: Call) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from auditing import listening
-from conftest import QUIET, Call, command, driving, files_of, nobody_else_writes, refused, run, sql, until
+from conftest import QUIET, Call, driving, files_of, nobody_else_writes, process, refused, run, sql, until
 
 from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
@@ -73,9 +72,8 @@ sys.addaudithook(hear)
 def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
     run(storage)
     there = ["--storage", storage]
-    arguments = command("delete", "small", "--yes", *there, "--tracking-uri", "none", first=KILLED)
-    killed = subprocess.run(arguments, stdin=subprocess.DEVNULL, timeout=120, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    killed = process("delete", "small", "--yes", *there, "--tracking-uri", "none", first=KILLED)
+    assert killed.code == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
     for words in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
         refused(

@@ -43,7 +43,7 @@ def test_what_may_not_be_read_is_named(what: str, arguments: list[str], finished
     mode = path.stat().st_mode
     path.chmod(0)
     try:
-        outcome = process(*arguments, "--storage", finished, before=bound_by_permissions, env=NO_BYTECODE)
+        outcome = process(*arguments, "--storage", finished, preexec_fn=bound_by_permissions, env=NO_BYTECODE)
     finally:
         path.chmod(mode)
     why = f"{path}: cannot be read (Permission denied)"

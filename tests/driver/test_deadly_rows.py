@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, driving, process, run, until
+from conftest import QUIET, Outcome, driving, process, python, run, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -121,8 +119,8 @@ def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: 
         "    print('went on')\n"
     )
     for code, out in ((-signal.SIGKILL, ""), (0, "went on\n")):
-        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert (done.returncode, done.stdout) == (code, out), done.stderr
+        done = python(script)
+        assert (done.code, done.out) == (code, out), done.err
     assert_done(storage, ["none", "kill", "none"])
 
 

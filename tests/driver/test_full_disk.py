@@ -14,7 +14,9 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
     """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
     arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
     assert call("run", space, *arguments).code == 0
-    outcome = process("run", space, "--set", "seeds=100", *arguments, before=no_file_beyond(100_000), env=NO_BYTECODE)
+    outcome = process(
+        "run", space, "--set", "seeds=100", *arguments, preexec_fn=no_file_beyond(100_000), env=NO_BYTECODE
+    )
     advice = "18 rows are kept; go on with: raysweep resume small"
     halted(outcome, str(storage / "small"), "File too large", advice)
     assert len(open_sweep("small", storage).results()) == 18
@@ -33,7 +35,7 @@ def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
     """By a limit on the size of files: not even the record of a sweep fits."""
 
     def without_room(*more: str) -> Outcome:
-        return process(*arguments, *more, before=no_file_beyond(500), env=NO_BYTECODE)
+        return process(*arguments, *more, preexec_fn=no_file_beyond(500), env=NO_BYTECODE)
 
     arguments = ["run", space, "--storage", storage, *QUIET, "--executor", "inline"]
     refused(without_room(), f"--storage: {storage} ", "File too large")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, driving, process, refused, until
+from conftest import QUIET, Call, driving, process, python, refused, until
 from functions import edited, quietly
 
 import raysweep
@@ -92,15 +89,8 @@ def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_clu
         f"start_and_resume.run(space, Options(storage={str(storage)!r}, executor='ray', workers=2, report=False, "
         "tracking_uri='none'), given)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "RAY_ADDRESS": ray_cluster},
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(code, env={"RAY_ADDRESS": ray_cluster})
+    assert done.code == 0, done.err
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 

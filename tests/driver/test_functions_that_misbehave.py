@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import python
 from functions import edited, quietly
 
 import raysweep
@@ -149,11 +149,9 @@ print(sweep.results()["value"].tolist(), len(sweep.failures()))
 
 def test_a_child_that_comes_back_ends_there(storage: Path, tmp_path: Path) -> None:
     (tmp_path / "forking.py").write_text(FORKING)
-    done = subprocess.run(
-        [sys.executable, tmp_path / "forking.py", storage], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
-    assert done.stderr.count("the first ones are computed in this process") == 1  # one driver
+    done = python(tmp_path / "forking.py", storage)
+    assert (done.code, done.out) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
+    assert done.err.count("the first ones are computed in this process") == 1  # one driver
 
 
 def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:

@@ -6,16 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, driving, hear, until
+from conftest import QUIET, driving, python, until
 from spaces import sandbox_space, written
 
 import raysweep
 from raysweep.driver import signal_handlers
 from raysweep.driver.driver import Driver
-from tests.chaos.waiting import PATIENCE
+from tests.chaos.waiting import PATIENCE, hear
 
 STUCK = """
 import hashlib, sys, threading
@@ -126,15 +127,8 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", AMID, str(int(number))],
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE,
-    )
-    assert done.stdout.split("\n") == ["the import went on", "stopped", ""]
+    done = python(AMID, str(int(number)))
+    assert (done.out, done.err) == ("the import went on\nstopped\n", "")
 
 
 FORKING = """
@@ -164,15 +158,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number: int, hook: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKING, str(int(number)), hook],
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE,
-    )
-    assert (done.stdout, done.stderr) == ("stopped\n", "")
+    done = python(FORKING, str(int(number)), hook)
+    assert (done.out, done.err) == ("stopped\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -193,27 +180,15 @@ def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(
         raysweep.run(space, storage=storage, executor="inline", tracking_uri="none")
 
 
-def test_what_two_threads_close_is_closed_once_and_both_see_it_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_closes_second_waits_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
-    closed: list[str] = []
     begun, let_go = threading.Event(), threading.Event()
-
-    def close(who: str) -> None:
-        begun.set()
-        assert let_go.wait(PATIENCE)
-        closed.append(who)
-
-    once = signal_handlers.once(close)
-    seen: list[list[str]] = []
-    watcher = threading.Thread(target=once, args=("watcher",))
-    watcher.start()
-    assert begun.wait(PATIENCE)
-    main = threading.Thread(target=lambda: (once("main"), seen.append(list(closed))))
-    main.start()
-    assert not seen  # it waits for the other
-    let_go.set()
-    main.join(PATIENCE)
-    watcher.join(PATIENCE)
-    assert (closed, seen) == (["watcher"], [["watcher"]])
-    once("again")
-    assert closed == ["watcher"]
+    once = signal_handlers.once(lambda: (begun.set(), let_go.wait(PATIENCE)))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(once)
+        assert begun.wait(PATIENCE)
+        second = pool.submit(once)
+        with pytest.raises(TimeoutError):
+            second.result(0.1)
+        let_go.set()
+        assert (first.result(PATIENCE), second.result(PATIENCE)) == (None, None)

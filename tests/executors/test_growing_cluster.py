@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, command, halted, rows, run
+from conftest import QUIET, Outcome, assert_same_rows, halted, process, rows, run
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -97,26 +98,15 @@ def ended(head: subprocess.Popen[bytes], temporary: Path) -> None:
     """Stop the head, and the machines, which outlive it."""
     head.terminate()
     head.wait(timeout=PATIENCE)
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{temporary}/".encode() in (process / "cmdline").read_bytes():
-                os.kill(int(process.name), signal.SIGKILL)
-        except OSError:
-            continue
-    subprocess.run(["rm", "-rf", temporary], check=True)
+    for each in psutil.process_iter(["cmdline"]):
+        if any(f"{temporary}/" in word for word in each.info["cmdline"] or ()):
+            each.kill()
+            each.wait(PATIENCE)
+    shutil.rmtree(temporary)
 
 
 def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
-    done = subprocess.run(
-        command("run", *arguments, *QUIET, "--executor", "ray"),
-        env=cluster,
-        check=False,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=2 * PATIENCE,
-    )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return process("run", *arguments, *QUIET, "--executor", "ray", env=cluster, timeout=2 * PATIENCE)
 
 
 @pytest.mark.long

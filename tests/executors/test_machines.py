@@ -4,7 +4,6 @@ added; what can never fit is refused."""
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from conftest import python
 from spaces import GRID, small_space, written
 
-from raysweep.errors import InputError
 from raysweep.executors import machines
 from raysweep.executors.machines import Machines
 from raysweep.plan.cells import Cells, enumerate_cells
@@ -55,32 +54,6 @@ def test_what_trials_take(stated: dict[str, Any], needs: list[Resources]) -> Non
         ]
         if fits and "cpus_per_trial" in fits[-1]:
             assert reference.cpus == fits[-1]["cpus_per_trial"]
-
-
-@pytest.mark.parametrize(
-    ("stated", "line"),
-    [
-        ({"where": {"depth": 3}}, "resources.where: expected a list of mappings"),
-        ({"where": [{"depth": 3}]}, "resources.where[0]: expected an axis with its value"),
-        ({"where": [{"gang": 3}]}, "resources.where[0]: expected an axis with its value"),
-        ({"where": [{"dim": 20, "gang": 2}]}, "resources.where[0].dim: unknown axis or resource 'dim'"),
-        ({"where": [{"depth": 5, "gang": 2}]}, "resources.where[0].depth: 5 is not on the axis: 2, 3"),
-        ({"where": [{"depth": 2.5, "gang": 2}]}, "resources.where[0].depth: expected a whole number"),
-        ({"where": [{"depth": [], "gang": 2}]}, "resources.where[0].depth: expected at least one value"),
-        ({"where": [{"depth": 3, "gang": 0}]}, "resources.where[0].gang: expected a whole number of at least 1, got 0"),
-        ({"gang": 1.5}, "resources.gang: expected a whole number of at least 1, got 1.5"),
-        ({"gpus_per_trial": 3, "gang": 2}, "resources.gang: expected 3 workers, one for each GPU (the default), got 2"),
-        ({"gpus_per_trial": 4, "gang": 2}, "resources.gang: expected 4 workers, one for each GPU (the default), got 2"),
-        ({"gpus_per_trial": 4, "gang": 1}, "resources.gang: expected 4 workers, one for each GPU (the default), got 1"),
-        ({"gpus_per_trial": 1, "gang": 2}, "resources.gang: expected 1 worker, one for each GPU (the default), got 2"),
-        ({"gang": 2, "where": [{"depth": 3, "gpus_per_trial": 3}]}, "resources.where[0].gang: expected 3 workers"),
-    ],
-)
-def test_resources_that_make_no_sense(stated: dict[str, Any], line: str) -> None:
-    with pytest.raises(InputError) as problem:
-        cells_of(resources=stated)
-    assert str(problem.value).startswith(line)
-    assert "\n" not in str(problem.value)
 
 
 TWO_CORES, FOUR_GPUS = {"CPU": 2.0}, {"CPU": 8.0, "GPU": 4.0}
@@ -233,17 +206,9 @@ def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(stor
     for number, (resources, _) in enumerate(NEVER):
         (tmp_path / str(number)).mkdir()
         spaces.append(written(tmp_path / str(number), small_space(axes=GRID, resources=resources)))
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_AFTER_ANOTHER, storage, *spaces],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"},
-    )
-    assert done.stdout.split() == ["2"] * len(NEVER)
-    assert [line.partition(": a trial asks for ")[0] for line in done.stderr.splitlines()] == [
+    done = python(ONE_AFTER_ANOTHER, storage, *spaces, env={"RAY_ADDRESS": None})
+    assert done.out.split() == ["2"] * len(NEVER)
+    assert [line.partition(": a trial asks for ")[0] for line in done.err.splitlines()] == [
         f"resources.{key}" for _, key in NEVER
     ]
     assert not storage.exists()

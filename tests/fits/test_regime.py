@@ -19,15 +19,12 @@ from raysweep.analyses.kinds import optimum as optimum_kind
 from raysweep.analyses.kinds import regime as regime_kind
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import with_choice
-from raysweep.errors import InputError
 from raysweep.fits import fit_boundary, fit_inflection, fit_optimum
 from raysweep.fits.at_best_lr import change_word
 from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
 from raysweep.fits.slope import narrowing, widening
-from raysweep.space.analyses import check_analysis
-from raysweep.space.checks import Context
 
 LENGTHS = np.geomspace(1, 100, 5)
 SHAPES = {
@@ -317,30 +314,6 @@ def test_a_report_has_the_best_rate_and_the_regime() -> None:
     slopes = regime.tables["regime_slopes"]
     assert (slopes["low"] <= -0.3).all()
     assert (slopes["high"] >= -0.3).all()
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"optimum": {"metric": "risk_finetune"}}, "optimum.x: missing"),
-        ({"optimum": {"metric": "risk_finetune", "x": "gamma", "y": "depth"}}, "optimum.y: unknown option"),
-        ({"regime": {"metric": "risk_finetune", "lr": "finetune_lr"}}, "regime.length: missing"),
-        ({"regime": {"metric": "risk", "lr": "finetune_lr", "length": "depth"}}, "regime.metric: unknown metric"),
-        (
-            {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "finetune_lr"}},
-            "regime.length: 'finetune_lr' is already used as lr",
-        ),
-        (
-            {"regime": {"metric": "risk_finetune", "lr": "finetune_lr", "length": "depht"}},
-            "regime.length: unknown axis 'depht'; did you mean depth",
-        ),
-    ],
-)
-def test_what_is_wrong_with_an_entry_is_said(entry: Any, message: str) -> None:
-    axes: dict[str, list[Any]] = {"finetune_lr": [], "depth": [], "gamma": []}
-    with pytest.raises(InputError) as refused:
-        check_analysis(entry, "here", Context(workloads.get("linear_transfer"), axes))
-    assert str(refused.value).startswith(f"here.{message}")
 
 
 def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tmp_path: Path) -> None:

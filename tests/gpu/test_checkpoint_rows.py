@@ -1,7 +1,5 @@
 """Released checkpoints on a GPU: rows end as on the CPU, with all weights and with adapters, packed and not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any

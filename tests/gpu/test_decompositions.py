@@ -1,7 +1,5 @@
 """Decompositions of the data of draws: in batches on a GPU, and no result depends on the signs of vectors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """`make test-gpu` has every test of a GPU, also on a machine that has torch and no Ray."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

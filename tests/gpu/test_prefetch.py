@@ -1,7 +1,5 @@
 """Batches for a GPU are made by a thread while it computes; a training ends with its thread, however it ends."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

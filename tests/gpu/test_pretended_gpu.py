@@ -1,7 +1,5 @@
 """What a GPU says, refuses, waits for and has no memory for: the pretended one as a real one."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Steps of two-layer ReLU networks on a GPU: they never wait between two looks at whether all have ended."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Whole rows of every workload that uses torch: on a GPU they end as on the CPU, and no step waits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from workload_rows import row_of, table_of
 
 from raysweep import workloads
 from raysweep.training import devices
 from raysweep.training.sizes import PIECE_BYTES
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.trial.compute import compute
-from raysweep.workloads.declaration import Columns, column
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import config_of
 
@@ -30,19 +28,13 @@ LANGUAGE: dict[str, Any] = {
 }
 
 
-def table(workload: str, rows: list[dict[str, Any]], **usual: Any) -> Columns:
-    declared = workloads.get(workload).parameters
-    values = [{**{p.name: p.default for p in declared}, **usual, **row} for row in rows]
-    return {p.name: column(p, [p.coerce(row[p.name]) for row in values]) for p in declared}
-
-
 # Steps
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_a_step_of_training_never_waits(dropout: float) -> None:
-    config, steps, done = config_of({p.name: p.default for p in workloads.get("language").parameters}), 6, []
+    config, steps, done = config_of(row_of("language")), 6, []
 
     def after_step(own: Trainer, loss: torch.Tensor) -> None:
         torch.cuda.set_sync_debug_mode("error" if 2 <= own.step < steps else "default")
@@ -62,7 +54,7 @@ def test_a_step_of_training_never_waits(dropout: float) -> None:
 @pytest.mark.usefixtures("gpu")
 def test_recorded_steps_are_those_that_are_not() -> None:
     """In two pieces of different sizes. Stated tolerance, bfloat16 products: 1e-3 nats in each of 8 steps."""
-    config = config_of({p.name: p.default for p in workloads.get("language").parameters})
+    config = config_of(row_of("language"))
     text = np.random.default_rng(0).integers(97, 105, (8, 10, config.context + 1)).astype(np.uint8)
     runs = []
     for records in (False, True):
@@ -147,7 +139,7 @@ def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextM
     """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
     workload, rows, usual = ROWS[which]
     # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature
-    columns, seeds = table(workload, rows, **usual), np.ones(len(rows), int)
+    columns, seeds = table_of(workload, *(usual | row for row in rows)), np.ones(len(rows), int)
     declared = workloads.get(workload)
     with devices.granted(0):
         plain = compute(declared, columns, seeds, str(tmp_path / "cpu"))

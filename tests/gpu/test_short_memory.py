@@ -1,7 +1,5 @@
 """A pack whose GPU has too little memory computes less at a time, and ends with the same rows."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Callable
@@ -14,6 +12,7 @@ import pytest
 import torch
 from pretend_cuda import pretended_gpu
 from torch import nn
+from workload_rows import table_of
 
 from raysweep.plan.pack import Pack
 from raysweep.plan.resources import Resources
@@ -23,7 +22,7 @@ from raysweep.training.sizes import Halvings
 from raysweep.trial.pack import Job, compute_rows
 from raysweep.trial.run import run_pack
 from raysweep.workloads.language import model
-from tests.gpu.test_rows import LANGUAGE, table
+from tests.gpu.test_rows import LANGUAGE
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
 # Rates at which two steps do not blow up the rounding of bfloat16: at 4e-3 they do, by 6 % of the loss on a processor.
@@ -56,7 +55,8 @@ def job(folder: Path, rows: list[dict[str, Any]], usual: dict[str, Any] = QUICK)
         (folder / name).mkdir(parents=True)
     places = (str(folder / name) for name in ("ledger", "logs", "store"))
     ids = [f"cell{i}" for i in range(len(rows))]
-    return Job("language", table("language", rows, **usual), ids, *places, "sweep", 1, "code", 1, gpus=1)
+    table = table_of("language", *(usual | row for row in rows))
+    return Job("language", table, ids, *places, "sweep", 1, "code", 1, gpus=1)
 
 
 def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -1,7 +1,5 @@
 """What the language benchmark must measure on a GPU, and that what is compiled there trains as what is not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

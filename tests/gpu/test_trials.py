@@ -3,8 +3,6 @@
 tests/trial/test_devices.py says the same of GPUs that Ray is told of, and of more of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -12,6 +12,7 @@ import optuna
 import pandas as pd
 import pyarrow.parquet
 import pytest
+from conftest import told
 
 from raysweep.errors import InputError
 from raysweep.query import table
@@ -217,9 +218,8 @@ def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path: Path) -> No
     ],
 )
 def test_a_source_that_cannot_be_read_is_one_line(source: str, line: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with told(line):
         load(source)
-    assert str(refused.value).startswith(line)
 
 
 def test_broken_json_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import told
 
 from raysweep.errors import InputError
 from raysweep.query.columns import rounded
@@ -216,6 +217,5 @@ def test_runs_that_all_failed_are_counted_by_their_words() -> None:
     ],
 )
 def test_a_table_that_cannot_be_read_is_one_line(table: Any, arguments: Any, line: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with told(line):
         read(table, *arguments)
-    assert str(refused.value).startswith(line)

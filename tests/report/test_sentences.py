@@ -40,10 +40,11 @@ def test_a_curve_beside_another_is_called_what_the_space_calls_its_side() -> Non
     assert below == "Risk after fine-tuning: it pays in all 6 cells."
 
 
-def test_a_caption_calls_the_other_metric_by_its_label() -> None:
-    ((_, _, caption),) = drawn(beside(1.0), TRANSFER)
-    assert "crosses: risk from scratch." in caption
-    assert "risk_scratch" not in caption
+def test_a_figure_calls_the_other_metric_by_its_label() -> None:
+    ((_, figure, caption),) = drawn(beside(1.0), TRANSFER)
+    named = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert "risk from scratch" in named
+    assert "risk_scratch" not in f"{named} {caption}"
 
 
 def slopes(*rows: Mapping[str, float]) -> Finding:

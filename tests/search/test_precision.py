@@ -218,41 +218,6 @@ def test_dry_run_and_run_say_what_is_likely(storage: Path, call: Callable[..., E
     assert f"{rows:,} of {rows:,} rows" in status.out
 
 
-WRONG = {
-    "nothing to locate": ({"analysis": []}, "precision.boundary: expected an analysis boundary in the space"),
-    "no size": ({"precision": {"boundary": 0}}, "precision.boundary: expected a number above 0, got 0"),
-    "wider than the axis": ({"precision": {"boundary": 41}}, "precision.boundary: expected a half-width below 40.5"),
-    "only pointwise": ({"precision": {"pointwise": True}}, "precision: expected boundary or optimum"),
-    "unknown": ({"precision": {"bondary": 1}}, "precision.bondary: unknown option"),
-    "a search too": ({"search": {"random": {"cells": 3}}}, "search: expected none with precision"),
-    "stopping too": ({"early_stopping": {"metric": METRIC}}, "early_stopping: expected none with precision"),
-    "budget alone": ({"precision": None, "budget": {"rows": 9}}, "budget: is for a space with a precision"),
-    "no rows": ({"budget": {"rows": 0}}, "budget.rows: expected a whole number of at least 1"),
-    "hours of no GPU": ({"budget": {"gpu_hours": 1}}, "budget.gpu_hours: expected rows or hours of another kind"),
-    "no slice left": (
-        {"exclude": [{"overlap_angle": [18, 27, 36, 45, 54, 63, 72, 81, 90]}]},
-        "precision.boundary: no slice of analysis[0].boundary has the 2 values of overlap_angle",
-    ),
-    "less than a round": ({"budget": {"rows": 29}}, "budget.rows: expected at least 30, what the first round takes"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_precision_that_cannot_be_asked_for_is_refused(
-    name: str, storage: Path, tmp_path: Path, call: Callable[..., Ended]
-) -> None:
-    import yaml
-
-    changes, complaint = WRONG[name]
-    path = tmp_path / "space.yaml"
-    path.write_text(yaml.safe_dump({**ASKED, **changes}))
-    found = call("run", path, "--storage", storage, *QUIET)
-    assert found.code == 2
-    assert found.err.startswith(complaint)
-    assert len(found.err.splitlines()) == 1
-    assert not storage.exists()
-
-
 @pytest.mark.parametrize(("factor", "right"), [(0.9, False), (1.2, True), (5.0, False)])
 def test_the_precision_of_a_best_rate_is_a_factor(factor: float, right: bool) -> None:
     space = {

@@ -172,38 +172,6 @@ def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox
             run(storage, asked(search, axes={**AXES, axis: value}))
 
 
-@pytest.mark.parametrize(
-    ("path", "part", "changes"),
-    [
-        ("axes.lr.range", "searches {random: …} and {optuna: …}", {"search": "grid"}),
-        ("axes.lr.range", "has search optimum", {"search": {"optimum": {"metric": "loss", "x": "lr", "budget": 9}}}),
-        ("axes.lr.range", "low below high", {"axes": {"lr": {"range": [0.1, 0.1]}}}),
-        ("axes.lr.range", "two finite numbers", {"axes": {"lr": {"range": [0.1, 1, 5]}}}),
-        ("axes.lr.range", "two finite numbers", {"axes": {"lr": {"range": [0.1, float("inf")]}}}),
-        ("axes.lr.range", "ends above 0", {"axes": {"lr": {"range": [0, 1], "log": True}}}),
-        ("axes.lr.range[0]", "above 0", {"axes": {"lr": {"range": [0, 1]}}}),
-        ("axes.lr.log", "true or false", {"axes": {"lr": {"range": [0.1, 1], "log": 10}}}),
-        ("axes.lr.log", "is for a range", {"axes": {"lr": {"values": [0.1, 1], "log": True}}}),
-        ("axes.width.range[1]", "whole number", {"axes": {"width": {"range": [1, 2.5]}}}),
-        ("axes.optimizer.range[0]", "one of adam, sgd, nag", {"axes": {"optimizer": {"range": [0, 1]}}}),
-        ("axes.nesterov.range[0]", "true or false", {"axes": {"nesterov": {"range": [0, 1]}}}),
-        ("zip[0]", "lr is a range", {"zip": [["lr", "optimizer"]]}),
-        ("exclude[0].lr", "lr is a range", {"exclude": [{"lr": 0.1}]}),
-        (
-            "axes.momentum.when.lr",
-            "lr is a range",
-            {"axes": {**AXES, "momentum": {"values": [1], "when": {"lr": 0.1}}}},
-        ),
-        ("resources.where", "range", {"resources": {"where": [{"optimizer": "sgd", "cpus_per_trial": 2}]}}),
-    ],
-)
-def test_a_range_that_cannot_be_is_refused_at_its_key(path: str, part: str, changes: Any, sandbox: Path) -> None:
-    with pytest.raises(InputError) as found:
-        validate(asked({"random": {"cells": 5}}) | changes)
-    assert str(found.value).startswith(f"{path}: "), found.value
-    assert part in str(found.value)
-
-
 def test_cells_that_the_workload_refuses_are_not_asked_for(storage: Path) -> None:
     space: dict[str, Any] = {
         "name": "deep",

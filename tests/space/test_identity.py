@@ -101,6 +101,7 @@ CHANGE_NO_ROW = {
     "raysweep.errors": "what is said of bad input",
     "raysweep.plain_json": "how text is read and written, as the standard library does it",
     "raysweep.plan.identity": "how stages are called",
+    "raysweep.workloads.common": "kinds of parameters and metrics, whose values are named where they are used",
     "raysweep.workloads.declaration": "types that describe a workload; what it says of itself is a source of its own",
     "raysweep.training.devices": "where rows are computed, which decides no more than their last digits",
     "raysweep.workloads.asked_once": "asks the same question once",
@@ -185,7 +186,7 @@ def sandbox_space(**fixed: Any) -> Space:
 def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox: Path) -> None:
     plain = enumerate_cells(sandbox_space()).ids
     text = json.dumps(
-        ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "said_seconds": 0.0, "x": 1.0}],
+        ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "pause": 0.0, "said_seconds": 0.0, "x": 1.0}],
         sort_keys=True,
         separators=(",", ":"),
     )

@@ -240,9 +240,3 @@ def test_a_complaint_is_one_line_whatever_it_quotes() -> None:
         validate(small_space(description=["a\nb\n" * 1000]))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize("search", ["imported", {"imported": {"cells": 3}}, 3, "important"])
-def test_only_the_searches_that_compute_something_may_be_written(search: Any) -> None:
-    with pytest.raises(InputError, match="^search: "):
-        space_files.read(small_space(search=search))

@@ -30,7 +30,7 @@ def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, s
     place.mkdir()
     with read_only(place):
         outcome = process(
-            "run", space, "--storage", storage, "--store", place / "store", *QUIET, before=bound_by_permissions
+            "run", space, "--storage", storage, "--store", place / "store", *QUIET, preexec_fn=bound_by_permissions
         )
         refused(outcome, f"{place}/store: ", "read-only")
     assert not storage.exists()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
+from bad_searches import KINDS as SEARCHES
+from bad_searches import RANGES, WHEN
 from spaces import small_space
 
 
@@ -42,6 +44,11 @@ def replaced(line: str) -> str:
 def without(key: str) -> str:
     """A good space without a line."""
     return "".join(line for line in GOOD.splitlines(keepends=True) if not line.startswith(f"{key}:"))
+
+
+def searched(text: str) -> str:
+    """A random search with this YAML as the axis gamma."""
+    return axis(text) + "search: {random: {cells: 5}}\n"
 
 
 # How the complaint begins, with what else it says behind |: what is wrong.
@@ -90,8 +97,10 @@ AXES = {
     "axes.gamma.linspace: |1,000,000,000": ["{linspace: [1, 2, 1e9]}"],
     "axes.gamma.geomspace: |above 0": ["{geomspace: [-1, 1, 3]}", "{geomspace: [0, 1, 3]}"],
     "axes.gamma: repeated key|line 6, column 3": ["[0.3]\n  gamma: [0.5]"],
-    "FILE: line 5, column 10|here": ["*here"],
-    "FILE: line |column": ["[0.3, 0.5", "'0.3"],
+    "axes.gamma.range: |searches {random: …} and {optuna: …}": ["{range: [0.1, 1]}"],
+    "axes.gamma.range: |has search optimum": [
+        "{range: [0.1, 1]}\nsearch: {optimum: {metric: risk_scratch, x: gamma, budget: 9}}"
+    ],
 }
 LINES = {
     "axis: unknown key|did you mean axes|workload": ["axis: {}"],
@@ -120,11 +129,36 @@ LINES = {
     "search: unknown search|did you mean grid": ["search: gird"],
     "search.grid": ["search: {grid: {budget: 3}}"],
     "search: |grid": ["search: 3", "search: [grid]"],
+    "search: imported": ["search: imported", "search: {imported: {cells: 3}}"],
+    "search: unknown search": ["search: important"],
     "resources.gpu: unknown resource|gpus_per_trial": ["resources: {gpu: 1}"],
     "resources.gpus_per_trial: |0.5": ["resources: {gpus_per_trial: 0.5}"],
     "resources.cpus_per_trial: |at least 1": ["resources: {cpus_per_trial: 0}"],
     "resources.gang: |at most 1024": ["resources: {gang: 2000}"],
     "resources: expected a mapping": ["resources: [1]"],
+    "resources.where: expected a list of mappings": ["resources: {where: {gamma: 0.3}}"],
+    "resources.where[0]: expected an axis with its value": [
+        "resources: {where: [{gamma: 0.3}]}",
+        "resources: {where: [{gang: 3}]}",
+    ],
+    "resources.where[0].dim: unknown axis or resource 'dim'": ["resources: {where: [{dim: 20, gang: 2}]}"],
+    "resources.where[0].gamma: 0.4 is not on the axis: 0.3, 0.5": ["resources: {where: [{gamma: 0.4, gang: 2}]}"],
+    "resources.where[0].gamma: expected a number": ["resources: {where: [{gamma: some, gang: 2}]}"],
+    "resources.where[0].gamma: expected at least one value": ["resources: {where: [{gamma: [], gang: 2}]}"],
+    "resources.where[0].gang: expected a whole number of at": ["resources: {where: [{gamma: 0.3, gang: 0}]}"],
+    "resources.gang: expected a whole number of at least 1, got 1.5": ["resources: {gang: 1.5}"],
+    "resources.gang: expected 3 workers, one for each GPU (the def": ["resources: {gpus_per_trial: 3, gang: 2}"],
+    "resources.gang: expected 4 workers, one for each GPU (the default), got": [
+        "resources: {gpus_per_trial: 4, gang: 2}",
+        "resources: {gpus_per_trial: 4, gang: 1}",
+    ],
+    "resources.gang: expected 1 worker, one for each GPU (the default), got 2": [
+        "resources: {gpus_per_trial: 1, gang: 2}"
+    ],
+    "resources.where[0].gang: expected 3 workers": ["resources: {gang: 2, where: [{gamma: 0.3, gpus_per_trial: 3}]}"],
+    "early_stopping: linear_transfer logs no learning curve": ["early_stopping: {metric: risk_linear}"],
+    "search.boundary.metric: missing": ["search: {boundary: {budget: 3}}"],
+    "search.optuna.sampler: unknown sampler|gp": ["search: {optuna: {metric: risk_linear, cells: 5, sampler: gpp}}"],
     "description: expected text": ["description: [a]"],
     "name: repeated key|line 7, column 1": ["name: other"],
     "exclude[0].gamma: repeated key": ["exclude: [{gamma: 0.3, gamma: 0.5}]"],
@@ -198,6 +232,9 @@ OTHERS = [
     ("- name: a\n", "FILE: expected a mapping"),
     ("name\n", "FILE: expected a mapping"),
 ]
-KINDS = ((axis, AXES), (with_line, LINES), (fixed, FIXED), (replaced, REPLACED))
+KINDS = (
+    *((axis, AXES | WHEN), (searched, RANGES), (with_line, LINES), (fixed, FIXED), (replaced, REPLACED)),
+    *SEARCHES,
+)
 TEXTS = [(make(text), message) for make, said in KINDS for message, texts in said.items() for text in texts] + OTHERS
 """Text of a space, and the complaint."""

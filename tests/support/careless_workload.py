@@ -30,7 +30,7 @@ RESULTS: dict[str, Callable[[int], Any]] = {
 
 def learn(rows: Rows, parent: None, context: Context) -> Any:
     """What `gives` says; "an odd log" logs a number for one row more than there are."""
-    gives = rows.same("gives")
+    gives = rows.row()["gives"]
     if gives == "an odd log":
         context.log(1, loss=np.zeros(len(rows) + 1))
     return RESULTS.get(gives, RESULTS["fine"])(len(rows))

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from workload_rows import table_of
 
 from raysweep.trial import chain
-from raysweep.workloads.checkpoints import PARAMETERS, WORKLOAD
-from raysweep.workloads.declaration import Columns, column
+from raysweep.workloads.checkpoints import WORKLOAD
+from raysweep.workloads.declaration import Columns
 from tests.support import tiny_hub
 
 QUICK: dict[str, Any] = {
@@ -31,8 +32,7 @@ QUICK: dict[str, Any] = {
 
 def table(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """A table of rows that take a fraction of a second each."""
-    defaults = {p.name: p.default for p in PARAMETERS} | QUICK
-    return {p.name: column(p, [{**defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+    return table_of("checkpoints", *(QUICK | dict(row) for row in rows))
 
 
 def compute(

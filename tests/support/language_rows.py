@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from workload_rows import Table, table_of
 
 from raysweep.plan.row_stages import RowStage, RowStages
 from raysweep.stages import trees
 from raysweep.trial import chain
-from raysweep.workloads.declaration import Columns, column
-from raysweep.workloads.language import PARAMETERS, WORKLOAD
+from raysweep.workloads.declaration import Columns
+from raysweep.workloads.language import WORKLOAD
 from raysweep.workloads.language.grammar import Grammar
 
 QUICK: dict[str, Any] = {
@@ -27,13 +28,12 @@ QUICK: dict[str, Any] = {
 }
 
 
-def columns_of(*rows: Mapping[str, Any], **usual: Any) -> dict[str, np.ndarray]:
+def columns_of(*rows: Mapping[str, Any], **usual: Any) -> Table:
     """A table of rows; what a row does not say is as `usual` or by default."""
-    defaults = {p.name: p.default for p in PARAMETERS} | usual
-    return {p.name: column(p, [{**defaults, **row}[p.name] for row in rows]) for p in PARAMETERS}
+    return table_of("language", *(usual | dict(row) for row in rows))
 
 
-def table(*rows: dict[str, Any]) -> dict[str, np.ndarray]:
+def table(*rows: dict[str, Any]) -> Table:
     """A table of rows that take a fraction of a second each."""
     return columns_of(*rows, **QUICK)
 

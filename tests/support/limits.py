@@ -23,12 +23,6 @@ def transferability(
     return (1 - np.asarray(gamma)) * r * (2 * norm * np.cos(np.deg2rad(angle)) - r)
 
 
-def boundary_angle(gamma: Any, noise: Any, depth: Any) -> np.ndarray:
-    """The angle below which fine-tuning helps: cos θ* = r/2; NaN where none does."""
-    with np.errstate(invalid="ignore"):
-        return np.rad2deg(np.arccos(rescaling(gamma, noise, depth) / 2))
-
-
 def inflection_log_scale(angle: float, depth: int, gamma: float, noise: float) -> float:
     """log c0*, above which more pretraining hurts: c0* = cos^L θ / s^((L-1)/2), s = cos²θ (1-γ) + γ + σ² γ/(1-γ)."""
     along = np.cos(np.deg2rad(angle))

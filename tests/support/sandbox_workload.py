@@ -26,6 +26,7 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
     for i, behaviour in enumerate(columns["behaviour"]):
         folder, x = Path(columns["folder"][i]), float(columns["x"][i])
         mark = folder / f"{behaviour}-{x:g}-{seeds[i]}"
+        time.sleep(columns["pause"][i])  # the work of this row
         if behaviour == "raise" and not (folder / "mended").exists():
             raise ArithmeticError(f"x = {x:g} cannot be computed")
         if behaviour == "raise_once" and first(mark):
@@ -124,6 +125,7 @@ WORKLOAD = Workload(
         Parameter("behaviour", str, "compute", "what happens in the row", choices=BEHAVIOURS),
         Parameter("folder", str, "/nonexistent", "where marks are left"),
         Parameter("said_seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0),
+        Parameter("pause", float, 0.0, "what a row takes", unit="s", minimum=0),
         Parameter("added", float, 7.0, "a parameter of a later release", absent=7.0),
     ),
     metrics=(Metric("y", "x + seed"), Metric("above", "infinite above 100, else NaN")),

@@ -34,19 +34,24 @@ def s3_server() -> Iterator[str]:
     serving.wait(PATIENCE)
 
 
+def account(endpoint: str, region: str) -> dict[str, str]:
+    """What is to be in the environment to use that S3."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 @pytest.fixture
 def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
     for those started here."""
     import s3fs
 
-    for name, value in {
-        "AWS_ENDPOINT_URL": s3_server,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
+    for name, value in account(s3_server, "us-east-1").items():
         monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()  # it keeps the endpoint it was made with
     bucket = f"test-{uuid.uuid4().hex[:12]}"

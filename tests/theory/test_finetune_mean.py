@@ -1,22 +1,13 @@
 """Fine-tuning's expected transferability at finite d: against draws, another integral, its limit and finer rules."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import limits
 import numpy as np
 import pytest
-from conftest import Outcome as Ended
-from linear_rows import columns, z_score
+from linear_rows import z_score
 from scipy.integrate import quad
 from scipy.stats import beta
 
-import raysweep
-from raysweep.analyses.finding import Outcome
-from raysweep.theory import finetune, finetune_mean, transfer
-from raysweep.theory.roots import zeros
+from raysweep.theory import finetune, finetune_mean
 
 mean = finetune_mean.transferability
 
@@ -66,24 +57,6 @@ def test_it_is_the_mean_over_draws(count, n, d, angle, noise, depth, scale, norm
     assert abs(z_score(deep - linear, expected - exact)) < 4  # sharper: most of the scatter is that of depth 1
     limit = float(limits.transferability(angle, n / d, noise, depth, np.log(scale), norm))
     assert abs(z_score(deep - linear, limit - exact)) > 6  # these draws can tell the limit apart, at 73 dimensions too
-
-
-@pytest.mark.long
-def test_a_sweep_at_few_dimensions_agrees_with_the_closed_form(call: Callable[..., Ended], tmp_path: Path) -> None:
-    """What a user reads: at 73 dimensions the limit of many is per cents off, and the rows say so."""
-    space = tmp_path / "space.yaml"
-    space.write_text("""
-name: small
-workload: linear_transfer
-axes: {overlap_angle: [10, 30, 50], gamma: [0.4, 0.8], depth: [2, 5]}
-fixed: {dim: 73, noise: 0.8}
-seeds: 300
-analysis: [{agreement: {metrics: [risk_finetune, transferability_finetune]}}]
-""")
-    done = call("run", space, "--storage", tmp_path / "sweeps", "--executor", "inline", "--tracking-uri", "none")
-    assert done.code == 0, done.err
-    (finding,) = raysweep.open("small", tmp_path / "sweeps").findings()
-    assert finding.table["outcome"].tolist() == [Outcome.AGREES] * 2
 
 
 @pytest.mark.parametrize(
@@ -163,23 +136,3 @@ def test_it_exists_up_to_one_sample_below_dim_at_any_depth():
     assert np.isfinite(values).all()
     assert values[0] == pytest.approx(0.732 / 50, rel=0.05)  # without noise about as if r were 1
     assert values[2] < 10 * values[3] < 0  # a tail that a mean over draws does not show
-
-
-def test_the_boundary_of_the_closed_form_is_that_of_the_dimension_asked():
-    """It lies elsewhere than in the limit of many dimensions, and approaches it like 1/d."""
-
-    def boundary(dim: int) -> float:
-        cells = columns(dim=dim, gamma=0.5, depth=5, noise=1.0)
-
-        def surface(angle, _):
-            form = {name: np.repeat(values, len(angle)) for name, values in cells.items()}
-            return transfer.closed_form({**form, "overlap_angle": angle})["transferability_finetune"]
-
-        return float(zeros(surface, 10.0, 90.0, False)[0][0])
-
-    limit = float(limits.boundary_angle(0.5, 1.0, 5))
-    near, far = boundary(12) - limit, boundary(1200) - limit
-    assert abs(near) > 1
-    assert 50 * abs(far) < abs(near) < 200 * abs(far)
-    deep, _ = draws(20000, 6, 12, boundary(12), 1.0, 5)
-    assert abs(z_score(deep, 0.0)) < 4

@@ -1,7 +1,5 @@
 """The letters by which papers are cited, and what they stand for."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

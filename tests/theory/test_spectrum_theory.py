@@ -1,7 +1,5 @@
 """Closed forms of overtraining in linear networks, against integration, Monte Carlo, brute force and real matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from mode_descent import descended, followed, matrix_descent, multiplied

@@ -1,7 +1,5 @@
 """The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print."""
 
-from __future__ import annotations
-
 import limits
 import numpy as np
 import pytest

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import nobody_else_writes, sql, until
+from conftest import TESTS, Outcome, nobody_else_writes, python, sql, until
 from sqlalchemy import Engine, event
 
 from raysweep.storage.signs import Mirrored
@@ -329,15 +326,8 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
         "assert m.finish('FINISHED', {}, {}) is None\n"
     )
     path = tmp_path / "new" / "folder" / "mlflow.db"
-    done = subprocess.run(
-        [sys.executable, "-c", program, f"sqlite:///{path}"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = python(program, f"sqlite:///{path}", cwd=tmp_path, env={"PYTHONPATH": str(TESTS.parent)})
+    assert done == Outcome(0, "", "")
     assert [entry.name for entry in path.parent.iterdir()] == ["mlflow.db"]
     assert sql(path, "SELECT status FROM runs") == [("FINISHED",), ("FINISHED",)]
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}

@@ -1,7 +1,5 @@
 """Real workers that train one language model together do what one does alone."""
 
-from __future__ import annotations
-
 import functools
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The trainer, on a module of its own: against torch alone, cut short, in pieces, with dropout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import QUIET, Call, halted
+from conftest import QUIET, Call, halted, python
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
@@ -152,17 +150,9 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     )
     unseen = small_space(**ROWS, resources={"gpus_per_trial": 1})
     paths = [written(tmp_path / "see", asked), written(tmp_path / "unseen", unseen)]
-    done = subprocess.run(
-        [sys.executable, "-c", FOUR_GPUS, str(storage), *map(str, paths)],
-        capture_output=True,
-        text=True,
-        timeout=480,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"} | environment,
-    )
-    assert done.stdout.split() == ["0", "2"], done.stderr
-    assert done.stderr.splitlines()[-1].startswith(KEY), done.stderr
+    done = python(FOUR_GPUS, storage, *paths, env={"CUDA_VISIBLE_DEVICES": None, **environment}, timeout=480)
+    assert done.out.split() == ["0", "2"], done.err
+    assert done.err.splitlines()[-1].startswith(KEY), done.err
     seen: dict[int, list[str]] = {}
     for path in tmp_path.glob("*-*-*"):
         seen.setdefault(int(path.name.split("-")[1]), []).extend(path.read_text().split("\n")[:-1])

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import Outcome, python
 
 from raysweep.trial import log as trial_log
-from tests.chaos.waiting import PATIENCE
 
 LIMITED = """
 import resource, sys
@@ -27,8 +27,7 @@ print("done")
 
 def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path: Path) -> None:
     log = tmp_path / "pack-1.log"
-    ran = subprocess.run([sys.executable, "-c", LIMITED, str(log)], capture_output=True, text=True, timeout=PATIENCE)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
+    assert python(LIMITED, log) == Outcome(0, "done\n", "")
     assert log.stat().st_size == 1000
     assert log.read_text().count("a workload prints") > 5
 

@@ -1,7 +1,5 @@
 """A declaration that would be misread later is refused at once, and a stage's function is told what it may not read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

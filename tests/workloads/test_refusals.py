@@ -1,7 +1,5 @@
 """What a workload refuses, by the command line: one line that begins with the key, exit 2, nothing left behind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

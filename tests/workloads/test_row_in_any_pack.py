@@ -1,7 +1,5 @@
 """A row is the same whatever is computed beside it, and where nothing is seen nothing moves."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,12 @@ def drawn(count: int, **values: list[Any]) -> list[dict[str, Any]]:
     return [{name: some[STREAM.integers(len(some))] for name, some in values.items()} for _ in range(count)]
 
 
+SAMPLES = {"distance_samples": [0, 20, 30], "noise": [0.1], "source_norm": [1.0, 1.3]}
 ANGLES, ENDLESS = [0.0, 25.0, 80.0, 120.0, 180.0], math.inf
 CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "end points": (
         "linear_transfer",
-        drawn(60, engine=["limit", "theory"], dim=[24, 31], gamma=[0.02, 0.4, 1.6], overlap_angle=ANGLES)
+        drawn(60, engine=["limit", "theory"], dim=[24, 31], gamma=[0.4, 1.6], overlap_angle=ANGLES, **SAMPLES)
         + drawn(30, engine=["limit"], dim=[24], gamma=[23 / 24, 1.0, 25 / 24], noise=[0.0, 0.7], depth=[1, 3])
         + drawn(30, engine=["limit", "theory"], dim=[24], noise=[0.7], depth=[2, 5], ridge=[0.0, 0.2]),
     ),
@@ -85,11 +84,15 @@ def test_a_row_does_not_depend_on_its_pack(case: str) -> None:
 LANGUAGE = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8}
 LANGUAGE |= {"pretrain_length": 5120.0, "finetune_steps": 6, "evaluation_tokens": 512}
 RELU = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "datasets": 2}
+VISION = {"source_samples": 70, "target_samples": 20, "target_classes": "5-9", "pretrain_length": 2}
+VISION |= {"batch_size": 64, "finetune_steps": 6}
+EXAMINED = {"examined_images": 20, "eigenvalues": 3, "landscape_points": 3, "source_classes": "0-4"}
 KERNEL = {"dim": 6, "source_samples": 30, "width": 64.0}
 STAGED: dict[str, list[dict[str, Any]]] = {
     "image_regression": [{"pair": pair, "target_samples": n} for pair in ("2-3:5-6", "0-1:7-9") for n in (5, 10)],
     "relu_features": [{**RELU, "ablation": a, "target_samples": n} for a in (0.2, 0.6) for n in (10, 25)],
     "relu_kernel": [{**KERNEL, "overlap_angle": 20.0 * n, "noise": 0.1 * n, "target_samples": 20} for n in range(4)],
+    "vision": [{**VISION, "finetune_lr": lr, **EXAMINED} for lr in (0.01, 0.05)] + [{**VISION, "overlap_angle": 66.42}],
     "language": [{**LANGUAGE, **row} for row in ({}, {"finetune_lr": 0.01, "noise": 0.5}, {"finetune_steps": 0})],
 }
 
@@ -98,6 +101,7 @@ STAGED: dict[str, list[dict[str, Any]]] = {
 def test_a_row_is_the_same_alone_to_the_last_digit(workload: str, tmp_path: Path) -> None:
     rows, seeds = STAGED[workload], [0, 1, 1, 1]
     together = computed(workload, tmp_path / "all", rows, seeds[: len(rows)])
+    assert list(together.metrics) == workloads.get(workload).metric_names()
     for index, row in enumerate(rows):
         alone = computed(workload, tmp_path / str(index), [row], [seeds[index]])
         assert alone.status[0] == together.status[index] == "ok"

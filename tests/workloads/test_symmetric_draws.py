@@ -1,7 +1,5 @@
 """`symmetric: true`: a draw is the mean over the sign choices that leave its distribution unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -15,7 +13,6 @@ from raysweep import workloads
 from raysweep.training import draws
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
-from raysweep.workloads.linear_transfer import target
 
 SEEDS = np.arange(3)
 SIGNS = list(product([1, -1], repeat=2))
@@ -117,22 +114,6 @@ def test_the_mean_is_that_of_plain_draws(name: str, values: dict[str, Any], metr
         assert difference.std() > 0
         assert abs(difference.mean()) < 3.3 * difference.std() / np.sqrt(len(difference))
         assert averaged.var() < plain.var()
-
-
-def test_at_depth_one_a_symmetric_draw_is_what_is_even_in_the_signs() -> None:
-    """T = (2 cos θ - 1)p + 2 sin θ e_s·P⊥e_u, where p = |P⊥e_s|²; the second part is odd."""
-    angle, dim, n = np.deg2rad(50), 10, 6
-    metrics, _ = computed(
-        "linear_transfer", SEEDS, dim=dim, gamma=n / dim, noise=0.3, depth=1, overlap_angle=50, symmetric=[True, False]
-    )
-    for seed in SEEDS.tolist():
-        inputs, (source, partner) = target.inputs(seed, n, dim), target.teacher_directions(seed, dim)
-        left = source - np.linalg.pinv(inputs) @ (inputs @ source)
-        even, odd = (2 * np.cos(angle) - 1) * (left @ left), 2 * np.sin(angle) * (left @ partner)
-        symmetric, plain = metrics["transferability_finetune"][:, seed]
-        assert symmetric == pytest.approx(even, rel=1e-12)
-        assert plain == pytest.approx(even + odd, rel=1e-12)
-        assert metrics["transferability_finetune_sign_spread"][0, seed] == pytest.approx(abs(odd), rel=1e-12)
 
 
 @pytest.mark.parametrize(("gamma", "least"), [(0.1, 6), (0.5, 15), (0.9, 60)])

@@ -49,7 +49,7 @@ from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
-MOST_MAPS = 9
+MOST_MAPS = 4
 DRAWN = 81
 """Zeros of a closed form that are only drawn are looked for between so many places: no eye tells closer ones apart."""
 
@@ -247,7 +247,7 @@ def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, 
     names = [*of_y, *keys]
     zeros = dict(zip(whole[names].itertuples(index=False, name=None), marks(whole), strict=True))
     marked = [zeros.get(tuple(where.values())) for where, _ in slices]
-    panels = series_panels(slices, names, x, metric, question.workload, marked, panels=6)
+    panels = series_panels(slices, names, x, metric, question.workload, marked)
     return CurvesPlot(f"{question.name}_slices", panels, x, metric, len(slices), placed="zero")
 
 

@@ -23,7 +23,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context, expect
 
-PANELS = 6
+PANELS = 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
 MIDDLE, MORE = ("middle", "middle_low", "middle_high"), ("more", "more_low", "more_high")
-SETTINGS = 6
+PANELS = 4
 """The most settings that a figure shows, one in a row."""
 
 
@@ -70,7 +70,7 @@ def run(question: Question) -> Finding:
     def plots() -> Sequence[Plot]:
         seed = shared_seed(every)
         wheres = list({tuple(one.where.values()): one.where for one in every}.values())
-        shown = spread(wheres, SETTINGS)
+        shown = spread(wheres, max(1, PANELS // len(metrics)))
         surfaces = [one for one in every if any(one.where == where for where in shown) and seed in one.draws]
         return [LandscapePlot(question.name, surfaces, metrics, x, y, seed, stage, len(wheres))]
 

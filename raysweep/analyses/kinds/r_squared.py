@@ -20,7 +20,7 @@ from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 
-PANELS = 9
+PANELS = 4
 
 
 def run(question: Question) -> Finding:

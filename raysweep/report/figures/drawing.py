@@ -19,7 +19,7 @@ from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.rows import Where, spread
 from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
-from raysweep.report.names import line_label, settings
+from raysweep.report.names import axis_label, called, line_label, settings, short
 from raysweep.workloads.declaration import Workload
 
 
@@ -40,47 +40,47 @@ class Distinguished(Protocol):
 Line = TypeVar("Line", bound=Distinguished)
 Interval = tuple[np.ndarray, np.ndarray]
 
-SIZES = {"o": 4.2, "s": 4.0, "P": 5.4, "X": 5.4, "*": 7.0, "<": 5.2, ">": 5.2, "p": 5.4}
+SIZES = {"o": 4.6, "s": 4.4, "P": 5.8, "X": 5.8, "*": 7.4, "<": 5.6, ">": 5.6, "p": 5.8}
 """The markers of lines, and how large they must be to look alike."""
 MARKERS = tuple(SIZES)
+WIDE, NARROW = 12.4, 6.4
+"""Inches of a figure that takes the width of a page, of one that stands next to text: on a page both have type that one
+reads. The former has three panels in a row."""
 LONGEST = 40
 """Characters in a line of the label next to a panel; more do not fit its height."""
 NAMED = 14
 """Lines that a legend names at most."""
-MARK, LETTERS = 7, 15  # room of a mark in a legend, in letters, and letters in an inch
+MARK, LETTERS = 5, 15  # room of a mark in a legend, in letters, and letters in an inch
 LONGEST_SETTING = 30
-"""Characters of a line in the title of one of three panels side by side."""
+"""Characters of a line in the title of one of several panels side by side."""
+BEHIND = ", smaller than the marks"
+"""What a caption says of error bars that are `hidden`."""
+FLAT = 0.3
+"""Of the height of a panel: curves that would be lower on a scale of y shared by all panels get one of their own."""
 
 
-def panels(
-    count: int, width: float = 4.4, height: float = 3.7, titles: Sequence[str] = (), sharex: bool = True
-) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in rows of at most three, sharing the scale of y, and of x unless sharex is false.
-
-    titles: of the panels: settings separated by commas, in several lines if long. If they are all combinations of some
-        settings with at most three last ones, each of these gets a column. A setting too long for a third of the width
-        makes two columns.
-    """
-    columns = 2 if count == 4 else min(count, 3)
-    last = list(dict.fromkeys(title.rpartition(", ")[2] for title in titles))
-    first = list(dict.fromkeys(title.rpartition(", ")[0] for title in titles))
-    if len(first) > 1 and 1 < len(last) <= 3 and len(first) * len(last) == count:
-        columns = len(last)
-    elif max((len(part) for title in titles for part in title.split(", ")), default=0) > LONGEST_SETTING:
-        columns = min(columns, 2)
-    if columns > 2:  # a wide figure is shown smaller, so smaller panels keep its text readable
-        width, height = 0.72 * width, 0.8 * height
+def panels(count: int, height: float = 3.7, titles: Sequence[str] = (), columns: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, each with its own ticks. height: of a single panel. titles: of the panels. columns:
+    in a row; 0 for at most three of them, and two of four."""
+    columns = columns or (2 if count == 4 else min(count, 3))
     rows = -(-count // columns)
-    wide = max(width * columns, 7.4) if count == 1 else width * columns
-    figure = Figure(figsize=(wide, height * rows + 0.3), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=True).flat)
+    size = WIDE if columns > 2 else NARROW, height * (1 if count == 1 else 0.72 * rows if rows > 1 else 0.9)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for spare in axes[count:]:
-        spare.set_visible(False)
-    for above in axes[max(count - columns, 0) : count]:  # the lowest visible panel of each column keeps its labels
-        above.tick_params(labelbottom=True)
+        spare.remove()
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(in_lines(title) if count > 1 else title)
     return figure, axes[:count]
+
+
+def level(axes: Sequence[Axes]) -> None:
+    """Give panels whose y has the same kind of scale the same limits, unless that would make one of them flat."""
+    limits = np.array([panel.get_ylim() for panel in axes])
+    low, high = axes[0].yaxis.get_transform().transform(limits.ravel()).reshape(limits.shape).T
+    same = (high - low >= FLAT * (high.max() - low.min())).all()
+    for panel, own in zip(axes, limits, strict=True):
+        panel.set_ylim(*((limits[:, 0].min(), limits[:, 1].max()) if same else own))
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
@@ -92,9 +92,9 @@ def columns_of_panels(axes: Sequence[Axes]) -> int:
 def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
     """Add axis labels at the left panels, in several lines if long, and under the lowest panel of each column."""
     columns = columns_of_panels(axes)
+    longest = LONGEST if len(axes) == 1 else LONGEST - 12  # panels side by side are lower
     for k, panel in enumerate(axes):
         if k % columns == 0:
-            longest = LONGEST if columns < 3 else LONGEST - 9  # panels side by side are lower
             lines = [textwrap.fill(line, longest, break_long_words=False) for line in y.split("\n")]
             panel.set_ylabel("\n".join(lines))
         if k + columns >= len(axes):
@@ -129,12 +129,22 @@ def points(
     panel.errorbar(x, y, **lengths, **{**shape, **look})
 
 
+def hidden(axis: Any, low: np.ndarray, high: np.ndarray, size: float) -> bool:
+    """Whether marks of this size hide their error bars along an axis of a panel, whose limits are set."""
+    scale, box = axis.get_transform(), axis.axes.get_position()
+    ends = scale.transform(np.array(axis.get_view_interval()))
+    share = box.width if axis.axis_name == "x" else box.height
+    points = 72 * share * axis.figure.get_size_inches()["xy".index(axis.axis_name)] / abs(ends[1] - ends[0])
+    with np.errstate(invalid="ignore"):
+        return not (points * (scale.transform(high) - scale.transform(low)) > 1.2 * size).any()
+
+
 def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
     """Small horizontal shifts, so that error bars of several lines do not overlap."""
     if len(spots) < 2 or count < 2:
         return np.zeros(count)
     step = np.min(np.diff(np.log(spots) if logarithmic else spots))
-    return np.linspace(-1, 1, count) * min(0.12, 0.04 * count) * step
+    return np.linspace(-1, 1, count) * min(0.3, 0.06 * count) * step
 
 
 def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -174,12 +184,14 @@ class Drawn(Generic[Line]):
 
 @dataclass(frozen=True)
 class Sheet(Generic[Line]):
-    """A figure of panels with lines of points. lines: of each panel. count: how many differ in colour and marker."""
+    """A figure of panels with lines of points. lines: of each panel. count: how many differ in colour and marker.
+    title: of their legend."""
 
     figure: Figure
     axes: list[Axes]
     lines: list[list[Drawn[Line]]]
     count: int
+    title: str
 
     @property
     def panels(self) -> list[tuple[Axes, list[Drawn[Line]]]]:
@@ -192,35 +204,48 @@ class Sheet(Generic[Line]):
         return [line.data for lines in self.lines for line in lines]
 
     def label(self, x: str, y: str, **look: Any) -> None:
-        """Add axis labels, and a legend of the colours and markers of lines next to the panels."""
+        """Add axis labels, and a legend of the colours and markers of lines above the panels. One line gets none."""
         label_panels(self.axes, x, y)
         lines = {line.index: line for lines in self.lines for line in lines}
-        marks = spread([lines[index] for index in sorted(lines)], NAMED)
-        legend_right(self.axes, [mark(one.label, color=one.colour, marker=one.marker, **look) for one in marks])
+        if len(lines) > 1:
+            named = spread([lines[index] for index in sorted(lines)], NAMED)
+            marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
+            legend(self.figure, marks, "upper", len(marks), title=self.title)
 
     def left_out(self, every: int) -> str:
         """The sentence that the figure shows fewer lines than there are, after a space; empty if it shows all."""
         return left_out_words(len(self.every), every)
 
 
-def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, width: float, height: float) -> Sheet[Line]:
-    """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels."""
+def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
+    """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels.
+    columns: of `panels`."""
     wheres = [line.where for panel in panels_of for line in panel.lines]
-    single = len({tuple(where) for where in wheres}) == 1 and len(wheres[0]) == 1
+    names = {tuple(where) for where in wheres}
+    single = next(iter(names))[0] if len(names) == 1 and len(wheres[0]) == 1 else ""
 
     def key(where: Where) -> Any:
-        return next(iter(where.values())) if single else settings(where, workload)
+        return where[single] if single else settings(where, workload)
 
     keys = sorted({key(where) for where in wheres}, key=by_numbers)
     shades, index = colours(keys), {one: k for k, one in enumerate(keys)}
 
     def drawn(line: Line) -> Drawn[Line]:
         k = index[key(line.where)]
-        return Drawn(k, settings(line.where, workload), shades[k], MARKERS[k % len(MARKERS)], line)
+        label = short(single, line.where[single], workload) if single else settings(line.where, workload)
+        return Drawn(k, label, shades[k], MARKERS[k % len(MARKERS)], line)
 
-    titles = [settings(panel.where, workload) for panel in panels_of]
-    figure, axes = panels(len(titles), width, height, titles)
-    return Sheet(figure, axes, [[drawn(line) for line in panel.lines] for panel in panels_of], len(keys))
+    titles = [in_full(panel.where, workload) for panel in panels_of]
+    figure, axes = panels(len(titles), 3.8, titles, columns)
+    lines = [[drawn(line) for line in panel.lines] for panel in panels_of]
+    return Sheet(figure, axes, lines, len(keys), axis_label(single, workload) if single else "")
+
+
+def in_full(where: Where, workload: Workload) -> str:
+    """Settings, separated by commas; a single symbol with its meaning: "depth L = 2"."""
+    text = settings(where, workload)
+    name = next(iter(where)) if len(where) == 1 else ""
+    return f"{called(name, workload)} {text}" if name and text.startswith(f"{workload.symbol(name)} =") else text
 
 
 def by_numbers(key: Any) -> tuple[bool, Any]:
@@ -256,27 +281,23 @@ def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
     return ",\n".join(lines)
 
 
-def legend_right(axes: Sequence[Axes], handles: Sequence[Any]) -> None:
-    """Add a legend next to the first row of panels, where it covers no data. A single line gets no legend."""
-    if len(handles) > 1:
-        for handle in handles:
-            handle.set_label(in_lines(handle.get_label()))
-        last = axes[min(len(axes), columns_of_panels(axes)) - 1]
-        last.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+def legend(figure: Figure, handles: Sequence[Any], side: str, columns: int, **look: Any) -> None:
+    """Add a legend above ("upper") or below ("lower") all panels, with as many columns as fit."""
+    longest = max(len(str(handle.get_label())) for handle in handles) + MARK
+    fits = max(1, int(figure.get_size_inches()[0] * LETTERS // longest))
+    figure.legend(handles=handles, loc=f"outside {side} center", ncols=min(len(handles), columns, fits), **look)
 
 
 def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:
-    """Add a legend under all panels, and return the sentences of its entries for the caption, so that both name the
-    same marks.
+    """Add a legend under all panels, and return the sentences of its entries for the caption. A single mark that the
+    caption explains gets no legend.
 
-    entries: handles, (handle, sentence) for marks that the caption explains, or False or None for what is not drawn.
+    entries: handles, (handle or False, sentence) for what the caption explains, or False or None for what is not drawn.
     """
     shown = [entry if isinstance(entry, tuple) else (entry, "") for entry in entries if entry]
-    if shown:
-        handles = [handle for handle, _ in shown]
-        longest = max(len(str(handle.get_label())) for handle in handles) + MARK
-        fits = max(1, int(figure.get_size_inches()[0] * LETTERS // longest))
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(shown), columns, fits))
+    marks = [entry for entry in shown if entry[0]]
+    if len(marks) > 1 or any(not sentence for _, sentence in marks):
+        legend(figure, [handle for handle, _ in marks], "lower", columns)
     return " ".join(sentence for _, sentence in shown if sentence)
 
 

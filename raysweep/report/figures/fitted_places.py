@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import AT
@@ -15,14 +16,19 @@ from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import without_chance
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.missing_places import draw_missing, missing_legend
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, called, unit_of
-from raysweep.report.phrases import LAWS
+from raysweep.report.phrases import LAWS, OUTCOMES
 from raysweep.workloads.declaration import Workload
 
 MARKERS = {"low": "^", "high": "v"}
 """The marker of a bound, by the column that has it."""
+ROOM, MOST = 0.08, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
+ABOVE, BELOW, OPEN = ("x", 1 - ROOM / 2), ("x", ROOM / 2), ("$?$", ROOM / 2)
+MARKS = {Outcome.IMPROVES: ABOVE, Outcome.UNDECIDED: OPEN}
+"""The mark of a curve without a place if not BELOW: the marker, and its height in a panel."""
+MANY = 3
+"""Lines from which on two panels stand one above the other, because their points take width."""
 
 
 @drawing.draw.register(PlacesPlot)
@@ -30,11 +36,12 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     """A fitted place in x over another axis, and the caption.
 
     Places at neighbouring values are joined. A censored place is a triangle at its bound; it points in the direction of
-    the place. Where no place is located, a mark stands above or below all of them (`missing_places`).
+    the place. Where no place is located, a mark stands above or below all of them (`draw_missing`).
     """
-    x, along, level = plot.x, plot.along, finding.level
-    is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("closed form", "Dashed: the closed form."))
-    sheet = drawing.sheet(plot.panels, workload, 4.4, 3.8)
+    x, along = plot.x, plot.along
+    is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
+    many = len(plot.panels) == 2 and max(len(panel.lines) for panel in plot.panels) > MANY
+    sheet = drawing.sheet(plot.panels, workload, columns=1 if many else 0)
     every = sheet.every
     spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
     spots = spots[np.isfinite(spots)]
@@ -65,33 +72,70 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
                 alpha = 0.05 if len(lines) > 2 else 0.15
                 panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
             draw_line(panel, line, along, shift, logarithmic)
-    draw_missing(sheet.axes, [[(line.data.table, line.colour) for line in lines] for lines in sheet.lines], along)
-    what = f"{plot.placed} of {called(plot.metric, workload)}"
-    label = f"{axis_label(x, workload)}\nat the {what}"
+    drawing.level(sheet.axes)
+    draw_missing(sheet, along, drawing.dodge(spots, sheet.count, logarithmic), logarithmic)
+    low, high = (np.concatenate([line.table[end].to_numpy(float) for line in every]) for end in ("low", "high"))
+    best = plot.placed == "optimum"
+    where = (
+        f"for {called(plot.metric, workload)}" if best else f"at the {plot.placed} of {called(plot.metric, workload)}"
+    )
+    label = f"{'best ' * best}{axis_label(x, workload)}\n{where}"
     sheet.label(axis_label(along, workload), label, linestyle="-", markersize=6)
-    outcomes = {outcome for line in every for outcome in line.table["outcome"]}
+    outcomes = dict.fromkeys(outcome for line in every for outcome in line.table["outcome"])
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
-    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * level:g} % interval"
+    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * finding.level:g} % intervals"
     entries = [
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark(f"fitted, {bars}", marker="o", markersize=5, **look),
-            f"Points{', joined' if joined else ''}: fitted, each with its own {bars}.",
+            drawing.mark("fitted", marker="o", markersize=5, **look),
+            f"Bars: {bars}{drawing.BEHIND if drawing.hidden(sheet.axes[0].yaxis, low, high, 5) else ''}.",
         ),
         with_theory and (drawing.mark(form[0], linewidth=1.3, **theory_look(every, spots, is_law)), form[1]),
-        bool(outcomes & {*AT} - {Outcome.LOCATED})
+        outcomes.keys() & {*AT} - {Outcome.LOCATED}
         and (
-            drawing.mark("beyond this value", marker="^", markerfacecolor="none"),
-            "Open triangles: it lies beyond this value, in the direction in which the triangle points.",
+            drawing.mark("only a bound", marker="^", markerfacecolor="none"),
+            "Triangles point from a bound to where the value lies.",
         ),
-        *missing_legend([line.table for line in every]),
-        *((reference, f"{reference.get_label()}: the line across.") for reference in references),
+        *missing_legend(outcomes),
+        *references,
     ]
-    text = drawing.legend_below(sheet.figure, entries, 4 if len(sheet.axes) > 1 else 3)
-    caption = f"The {what} in {called(x, workload)} against {called(along, workload)}. {text}"
+    text = drawing.legend_below(sheet.figure, entries)
+    caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
     return sheet.figure, caption + sheet.left_out(plot.every)
+
+
+def mark_of(outcome: Outcome) -> tuple[str, float] | None:
+    """The mark of a curve without a place; None for one with a place or a bound."""
+    return None if outcome in AT else MARKS.get(outcome, BELOW)
+
+
+def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray, logarithmic: bool) -> None:
+    """Draw a mark where no place was found: a cross above all places for a curve that is best at the largest value, a
+    question mark for one that is not decided, else a cross, below all places. shifts: of each line to the right."""
+    every = {mark_of(outcome) for line in sheet.every for outcome in line.table["outcome"]}
+    for panel, lines in sheet.panels:
+        if all(mark_of(outcome) for line in lines for outcome in line.data.table["outcome"]):
+            panel.set_yticks([])  # there is nothing to read
+        scales.strips(panel, ROOM * (ABOVE in every), ROOM * bool(every & {BELOW, OPEN}))
+        for line in lines:
+            at = scales.shifted(line.data.table[along].to_numpy(float), float(shifts[line.index]), logarithmic)
+            for place, outcome in zip(at, line.data.table["outcome"], strict=True):
+                if mark := mark_of(outcome):
+                    look: dict[str, Any] = {
+                        "marker": mark[0],
+                        "markersize": 6,
+                        "transform": panel.get_xaxis_transform(),
+                    }
+                    panel.plot(place, mark[1], color=line.colour, **look)
+
+
+def missing_legend(outcomes: Iterable[Outcome]) -> Iterator[Line2D]:
+    """The entries of the legend for the marks that are drawn."""
+    for mark in (ABOVE, BELOW, OPEN):
+        if texts := list(dict.fromkeys(OUTCOMES[one] for one in outcomes if mark_of(one) == mark)):
+            yield drawing.mark(" or ".join(texts) if len(texts) < MOST else "no place", marker=mark[0])
 
 
 def draw_line(panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool) -> None:

@@ -16,17 +16,15 @@ from raysweep.workloads.declaration import Workload
 
 SHOWN = 0.9
 """The colours end at this quantile of the regrets: beyond it lie cliffs."""
-SHORT = 24
-"""Letters of a title over one of three panels that a colour bar stands next to."""
 
 
 @drawing.draw.register(PairPlot)
 def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     titles = [settings(one.where, workload) for one in plot.panels]
-    figure, axes = drawing.panels(len(titles), 4.0, 3.4, titles)
+    figure, axes = drawing.panels(len(titles), 3.8, titles)
     top = max(float(np.quantile(np.concatenate([one.regret.ravel() for one in plot.panels]), SHOWN)), 1e-300)
     norm, diverged = PowerNorm(0.5, 0.0, top, clip=True), False
-    for panel, title, one in zip(axes, titles, plot.panels, strict=True):
+    for panel, one in zip(axes, plot.panels, strict=True):
         for axis, log in zip((panel.xaxis, panel.yaxis), plot.logarithmic, strict=True):
             if log:
                 scales.set_log(axis)
@@ -39,7 +37,6 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
         panel.plot(*one.diverged.T, "x", color="crimson", markersize=4.5)
         diverged |= bool(len(one.diverged))
         panel.plot(*one.choice, "*", color="white", markeredgecolor="black", markersize=11)
-        panel.set_title(drawing.in_lines(title, SHORT) if len(axes) > 1 else title)
     drawing.label_panels(axes, axis_label(plot.x, workload), axis_label(plot.y, workload))
     metric = called(plot.metric, workload)
     shades = ScalarMappable(norm, "viridis_r")

@@ -26,7 +26,7 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
     names = [
         settings({**one.where, **({"metric": one.metric} if len(metrics) > 1 else {})}, workload) for one in surfaces
     ]
-    figure, axes = drawing.panels(len(surfaces), 3.6, 3.3, names)
+    figure, axes = drawing.panels(len(surfaces), 3.8, names)
     levels = common_levels(np.concatenate([one.draws[seed].ravel() for one in surfaces]))
     norm = BoundaryNorm(levels, 256)
     marks: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markeredgewidth": 1.8}

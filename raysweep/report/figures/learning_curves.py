@@ -19,7 +19,7 @@ from raysweep.workloads.declaration import DIVERGED, Workload
 def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The figure of what a stage logged and its caption. On a logarithmic axis points at 0 are not shown."""
     percent, over = f"{100 * finding.level:g} %", plot.steps or ("share of the steps" if plot.share else "step")
-    sheet = drawing.sheet(plot.panels, workload, 4.6, 3.7)
+    sheet = drawing.sheet(plot.panels, workload)
     curves = sheet.every
     heights = np.concatenate([end for one in curves for end in (one.mean, one.low, one.high)])
     heights = heights[np.isfinite(heights)]
@@ -37,31 +37,34 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
             band = one.x[at], one.low[at], one.high[at]
             panel.fill_between(*band, color=line.colour, alpha=0.18, linewidth=0, zorder=2)
             panel.plot(one.x[at], one.mean[at], color=line.colour, linewidth=1.4, zorder=3, **look)
-    top = sheet.axes[0]
-    limits = top.get_ylim() if len(heights) else None  # a draw on its way to infinity must not decide the scale
+    drawing.level(sheet.axes)  # before that: a draw on its way to infinity must not decide the scale
     for panel, lines in sheet.panels:
+        limits = panel.get_ylim() if len(heights) else None
         for line in lines:
             draw_left_out(panel, line, plot.logarithmic, limits)
-    if limits:
-        top.set_ylim(limits)
+        panel.set_ylim(limits)
     sheet.label(over, axis_label(plot.metric, workload), markersize=5.5, linestyle="-")
     lost = {status for one in curves for status, _, _ in one.left_out}
     label = "diverged draw" if lost == {DIVERGED} else "draw that is not ok"
     entries = [
-        drawing.mark("mean over draws", linestyle="-", linewidth=1.4),
+        drawing.mark("mean over ok draws", linestyle="-", linewidth=1.4),
         any(np.isfinite(one.low).any() for one in curves)
-        and drawing.mark(f"{percent} band, at each point by itself", linestyle="-", linewidth=7, alpha=0.25),
-        lost and drawing.mark(label, linestyle="--", linewidth=0.9, marker="x", markersize=5),
+        and (
+            drawing.mark(f"{percent} band", linestyle="-", linewidth=7, alpha=0.25),
+            "The band holds at each point by itself.",
+        ),
+        lost
+        and (
+            drawing.mark(label, linestyle="--", linewidth=0.9, marker="x", markersize=5),
+            "Crosses: the last finite value; beyond the scale of the means, lines run along its edge.",
+        ),
+        plot.logarithmic
+        and any((one.x == 0).any() for one in curves)
+        and (False, "The logarithmic axis leaves out 0."),
     ]
-    drawing.legend_below(sheet.figure, entries)
     caption = drawing.sentences(
-        f"{called(plot.metric, workload)} of {plot.stage} against the {over}: mean over ok draws; band: {percent} at "
-        "each point by itself.",
-        "Dashed: draws that are not ok, up to a cross at their last finite value; beyond the scale of the means they "
-        "run along its edge."
-        if lost
-        else "",
-        "The logarithmic axis leaves out 0." if plot.logarithmic and any((one.x == 0).any() for one in curves) else "",
+        f"{called(plot.metric, workload)} of {plot.stage} against the {over}.",
+        drawing.legend_below(sheet.figure, entries),
     )
     return sheet.figure, caption + sheet.left_out(plot.every)
 

@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.interpolate import Akima1DInterpolator
 
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import CellMeans, signs_of
@@ -19,30 +18,32 @@ from raysweep.fits.draws import log_axis, not_zero
 from raysweep.numbers import NOTHING
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.style import BASE, FIT, THEORY
-from raysweep.report.names import BARS, axis_label, called, plain
+from raysweep.report.figures.style import BASE, THEORY
+from raysweep.report.names import axis_label, called, plain
 from raysweep.report.phrases import DODGED, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
 from raysweep.workloads.declaration import Workload
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
 FITTED: dict[str, Any] = {"linestyle": "--", "linewidth": 1.2}
-PLACE: dict[str, Any] = {"color": FIT, "marker": "D", "markersize": 5}
+PLACE: dict[str, Any] = {"marker": "D", "markersize": 6}
 THEORY_APART: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 15, "markeredgewidth": 1.6}
 
 
-def points_in_words(panels: Sequence[Panel[Series]], finding: Finding) -> str:
+def points_in_words(panels: Sequence[Panel[Series]], finding: Finding, hidden: bool) -> tuple[str, str]:
+    """What the points show, and what their bars do. hidden: whether marks hide these."""
     facts, what = finding.facts, POINTS.get(finding.kind, "mean over draws")
-    bars = f"{100 * finding.level:g} % interval" if finding.kind in POINTS else BARS
-    bars = "bars from the lower to the upper quartile" if finding.kind == "engines" else bars
+    bars = "quartiles" if finding.kind == "engines" else f"{100 * finding.level:g} % intervals"
     over = f" over {counted(facts['units'], plain(facts['unit']))}" if "units" in facts else ""
     means = [line.means for panel in panels for line in panel.lines]
     low, high = (np.concatenate([each.bars[end] for each in means]) for end in (0, 1))
     centre = np.concatenate([each.centre for each in means])
-    if any(each.given_errors for each in means):
-        return f"one run per point, {BARS} of its given error"
-    spread = (high - low > NOTHING * np.abs(centre)).any()
-    return f"{what}, {bars}{over}" if spread else "value of every draw, no error bars"
+    given = any(each.given_errors for each in means)
+    if not given and not (high - low > NOTHING * np.abs(centre)).any():
+        return "value of every draw", "Points: every draw, without error bars."
+    behind = drawing.BEHIND if hidden else ""
+    what = "run" if given else what
+    return what, f"Points: {what}; bars: {bars}{over}{' of the given errors' * given}{behind}."
 
 
 @drawing.draw.register(CurvesPlot)
@@ -62,8 +63,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     if apart:
         panels = [replace(panel, lines=[without_zero(line) for line in panel.lines]) for panel in panels]
         finite = not_zero(finite)
-    near, far = scales.before(finite) if apart else np.nan, scales.beyond(finite, logarithmic)
-    sheet = drawing.sheet(panels, workload, 4.6, 3.7)
+    near, far = scales.beyond(finite[::-1], True) if apart else np.nan, scales.beyond(finite, logarithmic)
+    sheet = drawing.sheet(panels, workload)
     every = sheet.every
     drawn = [means for line in every for means in (line.means, line.beside) if means is not None]
     bars = np.concatenate([end for means in drawn for end in means.bars])
@@ -72,9 +73,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     on_log = both_log or (scales.spans_decades(centres) and theory > 0 and not share)
     constants = {name: value for name, value in plot.constants.items() if value > 0 or not on_log}
     references: list[Line2D] = []
-    aside = beside_each_other(sheet.count) if categories else np.zeros(sheet.count)
-    if finding.kind in DODGED:
-        aside = drawing.dodge(finite, sheet.count, logarithmic)
+    spots = np.arange(2.0) if categories else finite if finding.kind in DODGED else np.empty(0)
+    aside = drawing.dodge(spots, sheet.count, logarithmic)
     for panel, lines in sheet.panels:
         if categories:
             set_categories(panel, categories)
@@ -97,57 +97,48 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             if line.data.beside is not None:
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
             draw_means(panel, line, shift, near, far, logarithmic)
+        if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
+            lowest = min(np.nanmin(line.data.means.centre) for line in lines)
+            theory = min((line.data.theory.min() for line in lines if len(line.data.theory)), default=np.inf)
+            panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
         for line in lines:
             if place := line.data.place:
                 on_curve = plot.placed != "zero"
-                height = height_at(place[0], line.data.means, workload.logarithmic(x)) if on_curve else 0.0
+                height = height_at(panel, place[0], line.data.means) if on_curve else 0.0
                 draw_place(panel, line, place, height)
         if apart:
             scales.show_zero(panel, finite, near)
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
-    if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
-        sheet.axes[0].set_ylim(bottom=0.5 * min(centres.min(), max(theory, 0.01 * centres.min())))
+    drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
     sheet.label(axis_label(x, workload), y, markersize=5.5)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    points, open_points = points_in_words(panels, finding), OPEN_POINTS.get(finding.kind, MEDIANS)
-    placed = f"fitted {plot.placed}, {100 * finding.level:g} %" if plot.placed else "fitted place"
+    hidden = all(
+        drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
+    )
+    points, in_caption = points_in_words(panels, finding, hidden)
+    open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
+    placed = f"{plot.placed or 'place'} with its {100 * finding.level:g} % interval"
     entries = [
         any((~line.means.median).any() for line in every)
-        and drawing.mark(f"{first}{points}", marker="o", markersize=4),
+        and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
-        and (
-            drawing.mark("closed form", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
-            f"{'Dashes' if categories else 'Lines'}: the closed form.",
-        ),
-        any(len(line.fitted) for line in every)
-        and (drawing.mark("fitted power law", **FITTED), "Dashed: the fitted power law."),
-        any(line.base is not None for line in every)
-        and (
-            drawing.mark("base model", **(APART if categories else BASE)),
-            f"{'Long dashes' if categories else 'Dashed'}: the base model.",
-        ),
-        any(line.beside is not None for line in every)
-        and (
-            drawing.mark(called(plot.beside, workload), **BESIDE),
-            f"{'Crosses' if categories else 'Dashes with crosses'}: {called(plot.beside, workload)}.",
-        ),
-        *((reference, f"{reference.get_label()}: the line across.") for reference in references),
-        places
-        and (drawing.mark(placed, **PLACE, linestyle="-", markerfacecolor="white"), f"Diamonds: {placed} interval."),
+        and drawing.mark("theory", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
+        any(len(line.fitted) for line in every) and drawing.mark("fitted power law", **FITTED),
+        any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
+        any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),
+        *references,
+        places and drawing.mark(placed, **PLACE, linestyle="-", markerfacecolor="white"),
         any(np.isfinite(place[3]) and len(line.theory) for line, place in places)
-        and (
-            drawing.mark("closed form's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
-            "Orange ticks: the closed form's place.",
-        ),
+        and drawing.mark("theory's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
     ]
     quantity = form.format(metric=called(metric, workload), reference=reference)
-    caption = f"{quantity} against {called(x, workload)}: {points}."
+    caption = f"{quantity} against {called(x, workload)}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + sheet.left_out(plot.every)
 
@@ -213,16 +204,11 @@ def draw_means(
 def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: float) -> None:
     """Mark the fitted place and its interval at a height, and the closed form's place on the closed form."""
     at, low, high, expected = (np.array([value]) for value in place)
-    look = {"fmt": "D", "zorder": 5, "markerfacecolor": line.colour, "markeredgewidth": 1.2}
-    drawing.points(panel, at, np.array([height]), (low, high), FIT, 5, 1.6, 3, across=True, **look)
+    look: dict[str, Any] = {"fmt": "D", "zorder": 5, "markerfacecolor": "white", "markeredgewidth": 1.6}
+    drawing.points(panel, at, np.array([height]), (low, high), line.colour, 7, 2.0, 4, across=True, **look)
     if np.isfinite(place[3]) and len(line.data.theory):
         look = {"marker": "|", "markersize": 14, "color": THEORY, "markeredgewidth": 1.8, "linestyle": "none"}
         panel.plot(expected, np.interp(expected, line.data.theory_x, line.data.theory), **look, zorder=6)
-
-
-def beside_each_other(count: int) -> np.ndarray:
-    """The horizontal shift of each line's points from their category, so that error bars do not overlap."""
-    return np.linspace(-0.5, 0.5, count) * min(0.5, 0.1 * (count - 1))
 
 
 def set_categories(panel: Any, categories: Sequence[str]) -> None:
@@ -238,10 +224,8 @@ def finite_part(means: CellMeans) -> tuple[np.ndarray, np.ndarray]:
     return means.x[finite], means.centre[finite]
 
 
-def height_at(place: float, means: CellMeans, logarithmic: bool | None) -> float:
-    """The mean curve, interpolated at a place between its points."""
-    x, centre = finite_part(means)
-    if len(x) < 3:
-        return float(np.interp(place, x, centre))
-    u, at = (np.log(x), np.log(place)) if log_axis(x, logarithmic) else (x, place)
-    return float(Akima1DInterpolator(u, centre, method="makima")(at))
+def height_at(panel: Axes, place: float, means: CellMeans) -> float:
+    """The height of the line that joins the points, at a place between them."""
+    (x, y), across, up = finite_part(means), panel.xaxis.get_transform(), panel.yaxis.get_transform()
+    height = np.interp(across.transform(np.array([place])), across.transform(x), up.transform(y))
+    return float(up.inverted().transform(height)[0])

@@ -20,101 +20,104 @@ from raysweep.analyses.rows import cell_means, finite_values
 from raysweep.fits.draws import log_axis
 from raysweep.report.figures import drawing, regions, scales
 from raysweep.report.figures.style import DIVERGING, FIT, MISSING, THEORY
-from raysweep.report.names import axis_label, called, settings
+from raysweep.report.names import axis_label, called, setting
 from raysweep.workloads.declaration import Workload
 
 
 @drawing.draw.register(MapsPlot)
 def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The phase diagrams of a metric over two axes, one panel per map with the words of its regions; the caption."""
-    maps, x, y, metric, level, lines = plot.maps, plot.x, plot.y, plot.metric, finding.level, plot.constants
-    grids = [mean_grid(one.rows, x, y, metric, workload, level) for one in maps]
+    maps, x, y, metric, lines = plot.maps, plot.x, plot.y, plot.metric, plot.constants
+    percent, positive, negative = f"{100 * finding.level:g} %", *regions.region_words(metric, workload)
+    grids = [mean_grid(one.rows, x, y, metric, workload, finding.level) for one in maps]
     every = np.abs(np.concatenate([grid.centre.ravel() for grid in grids]))
     norm, over_decades = colour_scale(every[np.isfinite(every)])
-    titles = [settings(one.where, workload) for one in maps]
-    figure, axes = drawing.panels(len(grids), 5.0, 4.1, titles)
+    titles = [drawing.in_full(one.where, workload) for one in maps]
+    figure, axes = drawing.panels(len(grids), 4.0, titles)
+    (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
+    inches = width / columns, height / -(-len(axes) // columns)
     references: list[Any] = []
     curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
-    cells = [regions.signs(grid.centre, grid.low, grid.high) for grid in grids]
-    for panel, title, one, curve, grid, signs in zip(axes, titles, maps, curves, grids, cells, strict=True):
+    tested, hidden, gaps, written = list[bool](), list[bool](), False, set[int]()
+    for panel, one, curve, whole in zip(axes, maps, curves, grids, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
-        logs = log_axis(grid.x, workload.logarithmic(x)), log_axis(grid.y, workload.logarithmic(y))
-        for axis, values, logarithmic in zip((panel.xaxis, panel.yaxis), (grid.x, grid.y), logs, strict=True):
+        logs = log_axis(whole.x, workload.logarithmic(x)), log_axis(whole.y, workload.logarithmic(y))
+        for axis, values, logarithmic in zip((panel.xaxis, panel.yaxis), (whole.x, whole.y), logs, strict=True):
             if logarithmic:
                 scales.set_scale(axis, values, True)
-        borders = edges(grid.x, logs[0]), edges(grid.y, logs[1])
-        panel.pcolormesh(*borders, grid.centre, cmap=DIVERGING, norm=norm, rasterized=True)
-        regions.hatch(panel, *borders, signs == -1)
-        missing = np.isnan(grid.centre).any()
-        limits = (grid.x[0], grid.x[-1]) if missing else panel.get_xlim(), panel.get_ylim()
+        grid, words = whole.cut(logs[1]), [(1, positive), (-1, negative), (0, "no effect")]
+        if len(grid.y) < len(whole.y):
+            words[2] = 0, f"no effect up to {setting(y, whole.y[-1], workload)}"
+        signs = grid.signs
+        cells = edges(grid.x, logs[0]), edges(grid.y, logs[1])
+        values = np.full((2 * len(grid.y) - 1, 2 * len(grid.x) - 1), np.nan)  # between cells that do not touch: nothing
+        values[::2, ::2] = grid.centre
+        panel.pcolormesh(*(ends.ravel() for ends in cells), values, cmap=DIVERGING, norm=norm, rasterized=True)
+        regions.hatch(panel, *cells, signs == -1)
+        missing = bool(np.isnan(grid.centre).any())
+        gaps |= missing or any((ends[1:, 0] > ends[:-1, 1] * (1 + 1e-9)).any() for ends in cells)
+        limits = (grid.x[0], grid.x[-1]) if missing else cells[0].ravel()[[0, -1]], cells[1].ravel()[[0, -1]]
+        panel.set(xlim=limits[0], ylim=limits[1])
+        located = one.table.loc[one.table["outcome"] == Outcome.LOCATED, y]
         for xs_line, ys_line in curve:
-            panel.plot(xs_line, ys_line, color=THEORY, linewidth=2.2, zorder=3)
-        draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]), joined=not curve)
+            between = (ys_line >= located.min()) & (ys_line <= located.max())
+            for look, use in ((TESTED, between), (UNTESTED, ~between | np.roll(~between, 1) | np.roll(~between, -1))):
+                panel.plot(*drawing.joined_lines(xs_line, ys_line, use), **look, zorder=3)
+            tested += between.tolist()
+        hidden.append(draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]), joined=not curve))
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
-        panel.set(xlim=limits[0], ylim=limits[1], title=title)
+        written |= regions.write_regions(panel, inches, grid.x, grid.y, signs, words)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
-    look: dict[str, Any] = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
+    look = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
     label = "mean " + axis_label(metric, workload)
     bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label=label, **look)
     if over_decades:
         ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.minorticks_off()
-    positive, negative = regions.region_words(metric, workload)
-    colours = {1: "#4393C3", -1: "#D6604D"}
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
-    several = not any(curves) and any((one.table["outcome"] == Outcome.LOCATED).sum() > 1 for one in maps)
-    shared = f"with its {100 * level:g} % interval, each slice alone"
+    there = {sign for grid in grids for sign in (1, -1) if (grid.signs == sign).any()}
+    spread = any((grid.high > grid.low).any() for grid in grids)
     entries = [
-        any((signs == 1).any() for signs in cells) and Patch(facecolor=colours[1], label=positive),
-        any((signs == -1).any() for signs in cells)
+        1 in there - written and Patch(facecolor="#4393C3", label=positive),
+        -1 in there
         and (
-            Patch(facecolor=colours[-1], edgecolor=regions.HATCHING, label=negative, **regions.HATCH),
-            f"Hatched: the {100 * level:g} % interval of the mean lies below 0."
-            if any((grid.high > grid.low).any() for grid in grids)
-            else "Hatched: below 0.",
+            -1 not in written
+            and Patch(facecolor="#D6604D", edgecolor=regions.HATCHING, label=negative, **regions.HATCH),
+            f"Hatched: {f'the {percent} interval of the mean lies ' if spread else ''}below 0.",
         ),
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark(f"fitted zero, {100 * level:g} %", color=FIT, linestyle="-", marker="o", markersize=4),
-            f"Points{', joined' if several else ''}: fitted zero of each slice {shared}.",
+            drawing.mark("fitted zero", color=FIT, linestyle="-", marker="o", markersize=5),
+            f"Bars: {percent} intervals{drawing.BEHIND if all(hidden) else ''}.",
         ),
         outcomes & {*AT} - {Outcome.LOCATED}
-        and (
-            drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
-            "Open triangles: the zero lies beyond this value.",
-        ),
-        any(curves)
-        and (
-            drawing.mark("closed form's zero", color=THEORY, linestyle="-", linewidth=2.2),
-            "Orange line without points: the closed form's zero, found on the formula, not on the grid.",
-        ),
+        and drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
+        any(tested) and drawing.mark("theory", **TESTED),
+        not all(tested) and drawing.mark("theory, not tested" if any(tested) else "theory", **UNTESTED),
         *references,
-        any(np.isnan(grid.centre).any() for grid in grids)
-        and (Patch(color=MISSING, label="not computed"), "Grey: not computed, or no row is ok."),
+        gaps and Patch(color=MISSING, label="not computed"),
     ]
-    text = drawing.legend_below(figure, entries, 3)
-    words = [(1, positive), (-1, negative), (0, "no effect")]
-    (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
-    inches = width / columns, height / -(-len(axes) // columns)
-    for panel, grid, signs in zip(axes, grids, cells, strict=True):
-        regions.write_regions(panel, inches, grid.x, grid.y, signs, words)
-    caption = (
-        f"{called(metric, workload)} (mean over draws) over {called(x, workload)} and {called(y, workload)}. {text}"
-    )
-    return figure, caption + (f" {len(maps)} of {plot.every} maps." if len(maps) < plot.every else "")
+    about = f"{called(metric, workload)}, mean over draws, over {called(x, workload)} and {called(y, workload)}."
+    more = f"{len(maps)} of {plot.every} maps." if len(maps) < plot.every else ""
+    return figure, drawing.sentences(about, drawing.legend_below(figure, entries), more)
 
 
+TESTED: dict[str, Any] = {"color": THEORY, "linewidth": 2.4, "linestyle": "-"}
+UNTESTED: dict[str, Any] = {"color": THEORY, "linewidth": 1.2, "linestyle": (0, (3, 2))}
+"""The closed form's zeros between fitted ones, and elsewhere."""
+EMPTY = 0.25
+"""How high rows without effect at the ends of a map are drawn, in heights of the others."""
 BEYOND = {"low": ">", "high": "<"}
 """The marker of a bound, by the column that has it."""
 
 OPEN: dict[str, Any] = {"color": FIT, "markerfacecolor": "white", "markersize": 6, "zorder": 4, "clip_on": False}
 
 
-def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float], joined: bool) -> None:
+def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, float], joined: bool) -> bool:
     """Draw the fitted zeros, perhaps joined, with their intervals and a band between neighbouring slices, cut at the
-    map's edges; and the slices whose zero lies beyond a value as open triangles at it."""
+    map's edges; and the slices whose zero lies beyond a value as open triangles at it. Whether marks hide intervals."""
     located = (table["outcome"] == Outcome.LOCATED).to_numpy()
     place, at = table["estimate"].to_numpy(float), table[y].to_numpy(float)
     low, high = (np.where(located, np.clip(table[end].to_numpy(float), *reach), np.nan) for end in ("low", "high"))
@@ -125,12 +128,13 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
             panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
         interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
-        drawing.points(panel, place[located], at[located], interval, FIT, 4, 1.3, 2, across=True, **look)
+        drawing.points(panel, place[located], at[located], interval, FIT, 5, 1.3, 2, across=True, **look)
     for bound, marker in BEYOND.items():
         rows = table[table["outcome"].map(AT) == bound]
         if len(rows):  # an empty line that is not clipped would count as a mark at the corner of the figure
             there = np.clip(rows[bound].to_numpy(float), *reach)
             panel.plot(there, rows[y], marker, **OPEN)
+    return drawing.hidden(panel.xaxis, low[located], high[located], 5)
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,21 @@ class Grid:
     centre: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    @property
+    def signs(self) -> np.ndarray:
+        """Those of `regions`."""
+        return regions.signs(self.centre, self.low, self.high)
+
+    def cut(self, logarithmic: bool) -> Grid:
+        """The map without most of the rows at its ends in which nothing has an effect."""
+        effect = np.flatnonzero((self.signs != 0).any(axis=1))
+        if not len(effect):
+            return self
+        low, high = (np.log(ends) if logarithmic else ends for ends in edges(self.y, logarithmic).T)
+        room = EMPTY * (high[effect[-1]] - low[effect[0]])
+        shown = (low < high[effect[-1]] + room) & (high > low[effect[0]] - room)
+        return Grid(self.x, self.y[shown], self.centre[shown], self.low[shown], self.high[shown])
 
 
 def mean_grid(rows: pd.DataFrame, x: str, y: str, metric: str, workload: Workload, level: float) -> Grid:
@@ -177,12 +196,12 @@ def asinh_ticks(top: float, typical: float) -> list[float]:
 
 
 def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
-    """The cell edges, half way between the centres (in the logarithm on a logarithmic axis)."""
-    if len(centres) == 1:
-        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    """Where cells begin and end, shape (cells, 2): half way to the nearer neighbour (in the logarithm on a logarithmic
+    axis), so that nothing has a colour far from where it was computed."""
     u = np.log(centres) if logarithmic else centres
-    middle = (u[1:] + u[:-1]) / 2
-    out = np.concatenate([[2 * u[0] - middle[0]], middle, [2 * u[-1] - middle[-1]]])
+    steps = np.diff(u, prepend=-np.inf, append=np.inf)
+    half = np.minimum(steps[1:], steps[:-1]) / 2 if len(u) > 1 else np.array([0.5])
+    out = np.column_stack([u - half, u + half])
     return np.exp(out) if logarithmic else out
 
 

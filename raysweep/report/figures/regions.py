@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,8 +44,8 @@ def signs(centre: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def hatch(panel: Axes, x: np.ndarray, y: np.ndarray, chosen: np.ndarray) -> None:
-    """Hatch the chosen cells of a map. x, y: the edges of its columns and rows. chosen: shape (rows, columns)."""
-    corners = [[(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])] for i, j in np.argwhere(chosen)]
+    """Hatch the chosen cells of a map. x, y: where columns and rows begin and end. chosen: shape (rows, columns)."""
+    corners = [[(x[j, a], y[i, b]) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1))] for i, j in np.argwhere(chosen)]
     if corners:
         look = {**HATCH, "facecolor": "none", "edgecolor": HATCHING}
         together = Path.make_compound_path_from_polys(np.array(corners))  # hatched once instead of cell by cell
@@ -58,17 +59,17 @@ def write_regions(
     y: np.ndarray,
     signs: np.ndarray,
     words: Sequence[tuple[int, str]],
-) -> None:
-    """Write the words of each sign into its region, where they have the most room, if they have any.
+) -> set[int]:
+    """Write the words of each sign into its region, where they have the most room; the signs that have any.
 
     inches: the width and the height of a panel with its margins.
     x, y: the centres of columns and rows. signs: of each cell, shape (rows, columns). words: (sign, words) each.
     """
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE, "fontweight": "bold", "zorder": 6}
     look |= {"color": "#111111", "path_effects": [withStroke(linewidth=3, foreground="white")]}
-    cells = np.repeat(np.repeat(signs, FINE, axis=0), FINE, axis=1)
+    written, cells = set[int](), np.repeat(np.repeat(signs, FINE, axis=0), FINE, axis=1)
     for sign, text in words:
-        for label in (text, _two_lines(text)):
+        for label in (text, textwrap.fill(text, 2 + len(text) // 2)):
             lines = label.split("\n")
             shares = LINE * len(lines) / inches[1], LETTER * max(map(len, lines)) / inches[0]
             needed = [int(np.ceil(share * count)) | 1 for share, count in zip(shares, cells.shape, strict=True)]
@@ -80,13 +81,6 @@ def write_regions(
                     float(np.interp(one, range(len(axis)), axis)) for one, axis in zip(at, (y, x), strict=True)
                 )
                 panel.text(across, up, label, **look).set_in_layout(False)
+                written.add(sign)
                 break
-
-
-def _two_lines(text: str) -> str:
-    """The text in two lines, broken at the space nearest to its middle."""
-    spaces = [k for k, letter in enumerate(text) if letter == " "]
-    if not spaces:
-        return text
-    middle = min(spaces, key=lambda k: abs(k - len(text) / 2))
-    return f"{text[:middle]}\n{text[middle + 1 :]}"
+    return written

@@ -18,7 +18,7 @@ from raysweep.workloads.declaration import Workload
 def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """One metric over another in one panel, with a colour for each group, and the caption. Infinite x has a tick at the
     right."""
-    clouds, sheet = plot.clouds, drawing.sheet([Panel({}, plot.clouds)], workload, 6.4, 4.2)
+    clouds, sheet = plot.clouds, drawing.sheet([Panel({}, plot.clouds)], workload)
     ((panel, lines),) = sheet.panels
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
@@ -45,11 +45,10 @@ def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> t
         scales.show_infinity(panel, finite, far, logarithmic)
     sheet.label(axis_label(plot.x, workload), axis_label(plot.y, workload), markersize=5.5)
     medians, means = any(one.median.any() for one in clouds), any((~one.median).any() for one in clouds)
-    kinds = [
-        means and drawing.mark(f"cell: mean, {BARS}", marker="o", markersize=4.5),
+    entries = [
+        means and (drawing.mark("mean of a cell", marker="o", markersize=5), f"Bars: {BARS}s."),
         medians and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
+        np.isinf(every).any() and (False, "Infinite values stand at the right."),
     ]
-    drawing.legend_below(sheet.figure, kinds)
-    caption = f"Each point is a cell: {called(plot.y, workload)} against {called(plot.x, workload)}, means over draws, "
-    caption += f"with their {BARS}s{' (medians, open, if draws have no variance)' if medians else ''}."
-    return sheet.figure, caption + (" Infinite values stand at the right." if np.isinf(every).any() else "")
+    caption = f"{called(plot.y, workload)} against {called(plot.x, workload)}, a point for each cell."
+    return sheet.figure, drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))

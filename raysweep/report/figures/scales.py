@@ -37,7 +37,8 @@ def set_log(axis: Any) -> None:
     class Apart(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Any:
             ratio = vmax / vmin if 0 < vmin < vmax else np.inf
-            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 5 else (1.0, 2.0, 5.0) if ratio < 100 else (1.0,)
+            some = (1.0, 2.0, 5.0) if axis.get_tick_space() > 6 else (1.0, 3.0)
+            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if ratio < 5 else some if ratio < 100 else (1.0,)
             self.set_params(subs=subs, numticks=8)
             return super().tick_values(vmin, vmax)
 
@@ -74,28 +75,38 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
 
 
+def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:
+    """Widen the y axis by shares of its height, behind dotted lines; no ticks stand there."""
+    scale = panel.yaxis.get_transform()
+    low, high = scale.transform(np.array(panel.get_ylim()))
+    ticks = [tick for tick in panel.get_yticks() if low <= scale.transform(np.array([tick]))[0] <= high]
+    if panel.get_yscale() == "linear" and above + below:
+        panel.set_yticks(ticks)
+    whole = (high - low) / (1 - above - below)
+    limits = np.array([low - whole * below, high + whole * above])
+    panel.set_ylim(*map(float, scale.inverted().transform(limits)))
+    for edge in (1 - above, below):
+        if 0 < edge < 1:
+            panel.plot([0, 1], [edge, edge], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
+
+
 def spans_decades(values: np.ndarray) -> bool:
     """Whether positive values lie so far apart that a linear axis would show the small ones as one."""
     return bool(len(values)) and values.min() > 0 and values.max() >= SPAN * values.min()
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """The position to the right of the grid at which x = inf is drawn."""
+    """The position to the right of the grid at which x = inf is drawn; of its reverse, to the left, that of x = 0."""
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
-    if logarithmic:
-        return float(finite[-1] * (finite[-1] / finite[0]) ** 0.12)
-    return float(finite[-1] + 0.12 * (finite[-1] - finite[0]))
+    u = np.log(finite) if logarithmic else finite
+    at = float(u[-1] + 0.12 * (u[-1] - u[0]))
+    return float(np.exp(at)) if logarithmic else at
 
 
 def shifted(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
     """Positions moved to the right; on a logarithmic axis, by a share."""
     return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
-
-
-def before(above: np.ndarray) -> float:
-    """The position to the left of a logarithmic grid at which x = 0 is drawn."""
-    return float(above[0] * (above[0] / above[-1]) ** 0.12) if len(above) > 1 else float(above[0]) / 2
 
 
 def show_zero(panel: Any, above: np.ndarray, near: float) -> None:

@@ -28,8 +28,7 @@ from raysweep.analyses.searched import Axis
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.missing_places import make_room
-from raysweep.report.figures.style import FAINT, FIT, GREY, QUALITATIVE
+from raysweep.report.figures.style import FIT, GREY, QUALITATIVE
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import OK, STOPPED, Workload
 
@@ -62,7 +61,7 @@ Told = Sequence[tuple[str, np.ndarray]]
 @drawing.draw.register(HistoryPlot)
 def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The metric of each run with the best mean so far."""
-    figure, (panel,) = drawing.panels(1, 7.4, 3.7)
+    figure, (panel,) = drawing.panels(1)
     _set_scale(panel, plot.runs)
     panel.step([*plot.at, plot.runs.at.max() + 0.5], [*plot.best, plot.best[-1]], where="post", color=FIT, zorder=4)
     handles = _draw_runs(panel, plot.runs.at.astype(float), plot.runs)
@@ -79,7 +78,7 @@ def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tup
 @drawing.draw.register(ImportancePlot)
 def draw_importance(plot: ImportancePlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The metric of each run over the most important axis, and bars of the share of the variance of each axis."""
-    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
+    figure = Figure(figsize=(drawing.WIDE, 3.6), layout="constrained")
     panel, bars = figure.subplots(1, 2, width_ratios=(1.75, 1))
     _set_scale(panel, plot.runs)
     values = list(dict.fromkeys(sorted((one for one in plot.kinds if one is not None), key=str)))
@@ -116,10 +115,10 @@ def _draw_shares(panel: Axes, plot: ImportancePlot, workload: Workload) -> None:
 @drawing.draw.register(SlicesPlot)
 def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The metric of each run over each axis, on the axis' own scale; runs in which it is inactive are left out."""
-    figure, panels = drawing.panels(len(plot.axes), 4.4, 3.4, sharex=False)
-    _set_scale(panels[0], plot.runs)
+    figure, panels = drawing.panels(len(plot.axes))
     handles: list[Any] = []
     for panel, axis in zip(panels, plot.axes, strict=True):
+        _set_scale(panel, plot.runs)
         handles = _draw_over(panel, axis, plot.columns[axis.name], plot.runs) or handles
         panel.set_xlabel(axis_label(axis.name, workload))
     for panel in panels[:: drawing.columns_of_panels(panels)]:
@@ -188,7 +187,7 @@ def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> t
 @drawing.draw.register(StoppedPlot)
 def draw_stopped(plot: StoppedPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
     """The learning curve of each run; those that were stopped early end in a mark."""
-    figure, (panel,) = drawing.panels(1, 7.4, 3.7)
+    figure, (panel,) = drawing.panels(1)
     heights = np.concatenate([values for state, _, values in plot.curves if state != LOST] or [np.zeros(1)])
     if width := scales.asinh_width(heights):
         scales.set_asinh(panel.yaxis, heights, width)
@@ -237,7 +236,7 @@ def _set_scale(panel: Axes, runs: Runs) -> None:
         scales.set_asinh(panel.yaxis, finite, width)
     panel.set_ylim(*scales_around(finite, panel.get_yscale()))
     if (runs.state == LOST).any():
-        make_room(panel, *((0.0, STRIP) if runs.turn == "max" else (STRIP, 0.0)))
+        scales.strips(panel, *((0.0, STRIP) if runs.turn == "max" else (STRIP, 0.0)))
 
 
 def _draw_over(panel: Axes, axis: Axis, column: Sequence[Any], runs: Runs, told: Told = ()) -> list[Any]:
@@ -278,9 +277,7 @@ def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs, told: Told = ()) -> list[
         if chosen.any():
             style = {"linestyle": "none", **LOOKS[look], **more}
             if look == "lost":
-                edge, height = (STRIP, STRIP / 2) if runs.turn == "max" else (1 - STRIP, 1 - STRIP / 2)
-                panel.plot([0, 1], [edge, edge], color=FAINT, linewidth=0.8, linestyle=":", transform=panel.transAxes)
-                up = panel.get_xaxis_transform()
+                up, height = panel.get_xaxis_transform(), STRIP / 2 if runs.turn == "max" else 1 - STRIP / 2
                 panel.plot(x[chosen], np.full(chosen.sum(), height), transform=up, zorder=3, **style)
             else:
                 alpha = 0.85 if look == "run" else 1.0

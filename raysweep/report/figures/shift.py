@@ -24,7 +24,7 @@ def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[
     base, rows = finding.facts["base"], finding.table[np.isfinite(finding.table["estimate"])]
     wheres = [{key: row[key] for key in base if row[key] != base[key]} for row in rows.to_dict("records")]
     labels = [drawing.in_lines(settings(where, workload)) for where in wheres]
-    figure, (panel,) = drawing.panels(1, width=6.4, height=1.0 + 0.45 * len(labels))
+    figure, (panel,) = drawing.panels(1, 1.0 + 0.45 * len(labels))
     at = np.arange(len(labels))[::-1].astype(float)
     scales.set_log(panel.xaxis)
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)

@@ -3,17 +3,14 @@
 This file is the declaration. The other files here compute the workload. No file that is imported here imports torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
-from raysweep.workloads.language import BATCH, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
-from raysweep.workloads.language.metrics import CURVATURE
-from raysweep.workloads.language.metrics import METRICS as LANGUAGE
+from raysweep.workloads.language import BATCH, CURVATURE, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
+from raysweep.workloads.language import METRICS as LANGUAGE
 
 Fetching, Finetuning, Evaluation = (partial(Parameter, stage=name) for name in ("fetch", "finetune", "evaluate"))
 

@@ -4,8 +4,6 @@ Flops are counted: 6 a weight and token to train, 4 with adapters alone (no grad
 on a GPU is that which `language` assumes, and not measured here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from raysweep.workloads.checkpoints import data, hub

@@ -5,8 +5,6 @@ A text is read and split as in `language` (corpus.documents). A conversation is 
 the cache of this machine, by the digests of text and tokenizer.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A fine-tuned checkpoint as the files that transformers reads: whole weights, adapters merged into them."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Mapping
 from typing import Any

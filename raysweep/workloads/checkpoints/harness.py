@@ -3,8 +3,6 @@
 Imports lm-eval and torch only where tasks are asked for.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib.util

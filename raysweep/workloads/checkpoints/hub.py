@@ -6,8 +6,6 @@ Planning and computing read only what is there; only `raysweep run --download` a
 environment (HF_TOKEN), to the library alone. Weights are read from safetensors only; no code of a repository is run.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import hashlib

@@ -3,12 +3,10 @@
 One module serves all fine-tunings of a checkpoint in a process: each begins by overwriting its weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,11 +23,7 @@ from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language.evaluation import distance, finite, losses_after, losses_before
 from raysweep.workloads.language.stages import Row, Weights
 from raysweep.workloads.language.texts import Text
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 LOGIT_BYTES = 16  # a value of the logits, its softmax and its gradient
 LAYER_BYTES = 68  # a coordinate of the residual stream leaves so much in one layer, in float32

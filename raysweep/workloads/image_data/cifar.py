@@ -4,8 +4,6 @@ The version for Python, which torchvision reads, is made of pickles. Reading a p
 holds, so it is not read here.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass

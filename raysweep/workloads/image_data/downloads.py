@@ -5,8 +5,6 @@ which it does not read, stand here. Files are loaded into a folder of their own,
 them are there and right, so that a download that breaks off leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shutil

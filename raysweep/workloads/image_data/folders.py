@@ -1,8 +1,6 @@
 """The published sets of images, and the folders in which their files lie: as published, as torchvision and npm put
 them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

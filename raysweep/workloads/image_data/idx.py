@@ -1,7 +1,5 @@
 """The idx format, in which MNIST and sets made after it are published: a few bytes of header, then an array."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import zlib

@@ -110,7 +110,8 @@ def digest(listing: Listing, signed: str) -> str:
 
     signed: the signature of the files, under which the digest is kept. BadImages names a file that is no image.
     """
-    return cache.text(f"images-{signed}", lambda: _digest(listing))
+    kept = cache.array(f"images-{signed}", lambda: np.frombuffer(_digest(listing).encode(), np.uint8))
+    return kept.tobytes().decode()
 
 
 def _digest(listing: Listing) -> str:

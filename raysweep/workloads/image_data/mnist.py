@@ -3,8 +3,6 @@
 What tells the two apart, and from others of that shape, are their labels.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

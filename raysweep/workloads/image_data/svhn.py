@@ -1,7 +1,5 @@
 """SVHN, house numbers seen from the street: its format 2, one digit in 32 x 32 pixels, as files of MATLAB."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """torchvision, whose only import is here: it fails in many ways with a torch that it was not built for."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -13,13 +13,13 @@ on them as the source is on its own, from 0. The constants of the bounds are 1, 
 Test images are those that the data set keeps apart; they enter nothing but the test error and loss.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from raysweep.workloads import image_data
+from raysweep.workloads import common, image_data
+from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred, modules_of
 from raysweep.workloads.image_regression.tasks import FORM, in_words, pair_of
 
@@ -35,46 +35,27 @@ PARAMETERS = (
         float("inf"),
         "steps of gradient descent on all images of the source, at the reciprocal of its largest curvature; .inf: to "
         "the best fit, what no image shows staying as it started",
-        unit="steps",
-        minimum=0,
-        infinite=True,
-        whole=True,
+        **common.BUDGET,
     ),
-    Parameter(
-        "repeats",
-        int,
-        25,
-        "draws of target images that the errors and losses of a row average over",
-        minimum=1,
-        maximum=10_000,
-    ),
+    Parameter("repeats", int, 25, "draws of target images in the mean of a row", minimum=1, maximum=10_000),
 )
 
-Error = partial(Metric, direction="minimize", share=True)
-Loss = partial(Metric, direction="minimize")
-Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
+_WAYS = {
+    "scratch": ("trained from 0", "from scratch"),
+    "finetune": ("fine-tuned from the source map", "after fine-tuning"),
+}
+
+
+def _both(name: str, what: str, label: str, share: bool = False) -> Iterator[Metric]:
+    """Of both ways to train. what, label: {way}, {how} and {when} stand for the way."""
+    for way, (how, when) in _WAYS.items():
+        yield Loss(f"{name}_{way}", what.format(way=way, how=how), label=f"{label} {when}", share=share)
+
+
 METRICS = (
-    Error(
-        "error_scratch",
-        "share of test images put into the wrong class, trained from 0",
-        label="test error from scratch",
-    ),
-    Error(
-        "error_finetune",
-        "share of test images put into the wrong class, fine-tuned from the source map",
-        label="test error after fine-tuning",
-    ),
-    Gain(
-        "transferability_finetune",
-        "error_scratch - error_finetune; positive: transfer helps",
-        label="gain by fine-tuning",
-    ),
-    Loss("loss_scratch", "mean squared error on test images, trained from 0", label="test loss from scratch"),
-    Loss(
-        "loss_finetune",
-        "mean squared error on test images, fine-tuned from the source map",
-        label="test loss after fine-tuning",
-    ),
+    *_both("error", "share of test images put into the wrong class, {how}", "test error", share=True),
+    replace(common.GAIN, description="error_scratch - error_finetune; positive: transfer helps"),
+    *_both("loss", "mean squared error on test images, {how}", "test loss"),
     Metric(
         "distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1", label="squared source-target distance"
     ),
@@ -88,17 +69,11 @@ METRICS = (
         "T's own bound for m = 2 (Thm 4.2): 2g³‖P≤m(θ_T - θ_S)‖²/λ_m² + 2g‖P>m(θ_T - θ_S)‖²",
         label="T's bound (Thm 4.2)",
     ),
-    Loss(
-        "equivalent_scratch",
-        "loss_scratch by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
+    *_both(
+        "equivalent",
+        "loss_{way} by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
         "does not fit as noise (theory/covariance.py)",
-        label="deterministic equivalent from scratch",
-    ),
-    Loss(
-        "equivalent_finetune",
-        "loss_finetune by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
-        "does not fit as noise (theory/covariance.py)",
-        label="deterministic equivalent after fine-tuning",
+        "deterministic equivalent",
     ),
 )
 

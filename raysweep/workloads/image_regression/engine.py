@@ -1,7 +1,5 @@
 """The entry point of the workload: exact end points on a few images of the target, and what predicts their error."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import covariance

@@ -1,7 +1,5 @@
 """Two-class tasks: how they are written, images as rows of pixels with labels ±1, the linear maps that fit them all."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

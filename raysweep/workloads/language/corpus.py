@@ -10,12 +10,10 @@ Nothing is downloaded. The digest belongs to the identity of every stage that re
 except for `tokens:`. Losses are in nats a token.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +24,7 @@ from raysweep.workloads.language import files
 from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of, share_of
 from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
+from raysweep.workloads.rows import Artifact
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"
 FORMS = f"grammar:D (0 to 1), {DOCUMENTS}, or tokens:VOCABULARY:SEPARATOR:PATH (.npy or uint16)"

@@ -4,8 +4,6 @@ Core: as measured on an x86 core in float32, within a factor of 2. GPU: a step t
 that of its flops and logits if that is longer, at a share of an H200's peaks (WORKLOAD.gpu_guess).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

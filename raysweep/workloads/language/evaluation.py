@@ -1,10 +1,8 @@
 """The stage evaluate: losses before and after, distances and curvature."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +11,10 @@ from torch.func import functional_call
 
 from raysweep.training import devices, draws, hessian, sizes, trainer
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language import corpus, model
-from raysweep.workloads.language.metrics import CURVATURE
+from raysweep.workloads.language import CURVATURE, corpus, model
 from raysweep.workloads.language.model_config import ModelConfig, config_of
 from raysweep.workloads.language.stages import start_of
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
 CURVATURE_SEQUENCES = 64  # held-out ones, in the mean loss whose curvature is measured

@@ -1,7 +1,5 @@
 """A model as the files that transformers reads: its shape, its weights and its tokenizer. Imports no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ PATH is a one-dimensional .npy of unsigned integers; a file with any other name 
 ends a document. The last documents are held out, whole.
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import json

@@ -8,8 +8,6 @@ Distance D replaces a share D of the spellings, and the same share of the classe
 What a smaller distance replaces, a larger distance replaces too.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 

@@ -5,8 +5,6 @@ Its state dict is that of transformers' LlamaForCausalLM. muP is in the initial 
 attention and the MLP add to the residual stream.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ and queries have both ∝ 1/sqrt(head width), which makes the usual 1/sqrt(head 
 embedding and the gains keep both. So rates found at one width serve all widths.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -5,10 +5,8 @@ rate, kept at steps on a fixed geometric grid, so that any two sweeps share it, 
 of a length goes on from the last trunk before its branching point, and then anneals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,11 +18,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.language import corpus, model
 from raysweep.workloads.language.model_config import config_of, steps_of
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 Row = Mapping[str, Any]
 Weights = dict[str, Tensor]  # by name, in the host's memory

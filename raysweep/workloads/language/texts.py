@@ -1,7 +1,5 @@
 """Texts: documents split into training, validation and test without repeats, and sequences of tokens with a digest."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

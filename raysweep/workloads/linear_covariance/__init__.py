@@ -3,32 +3,25 @@
 This file is the declaration. The other files here are the engines; it does not import them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from raysweep.workloads import symmetric
+from raysweep.workloads import common, symmetric
+from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
 
-ENGINES = ("limit", "theory")
+ENGINES = {"limit": "the exact end point of each draw", "theory": "its limit of many dimensions"}
 SYMMETRY = Symmetry(
     "the difference between target and source and of the label noise",
     ("risk_scratch", "risk_finetune", "transferability_finetune"),
 )
+SIZE: dict[str, Any] = {"minimum": 0, "maximum": 1e6}
 
 PARAMETERS = (
-    Parameter(
-        "engine",
-        str,
-        "limit",
-        "how exactly it is solved: the exact end point of each draw; its limit of many dimensions",
-        choices=ENGINES,
-    ),
+    common.engine("limit", ENGINES),
     Parameter("depth", int, 1, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter("dim", int, 1000, "input dimension d", minimum=1, maximum=20_000, symbol="d"),
     Parameter(
@@ -44,30 +37,16 @@ PARAMETERS = (
         choices=SHIFTS,
         words="shift in {} directions".format,
     ),
-    Parameter(
-        "shift_norm",
-        float,
-        1.0,
-        "length of the difference between target and source map",
-        minimum=0,
-        maximum=1e6,
-        searched_by="boundary",
-    ),
-    Parameter("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e6, symbol="σ"),
-    Parameter("target_norm", float, 1.0, "length of the target map, in a random direction", minimum=0, maximum=1e6),
+    Parameter("shift_norm", float, 1.0, "length of the difference of both maps", **SIZE, searched_by="boundary"),
+    Parameter("noise", float, 0.0, "standard deviation of the target's labels", **SIZE, symbol="σ"),
+    Parameter("target_norm", float, 1.0, "length of the target map, in a random direction", **SIZE),
     symmetric.parameter(SYMMETRY.signs),
 )
 
-Risk = partial(Metric, direction="minimize")
-Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Risk("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", label="risk from scratch"),
-    Risk("risk_finetune", "population risk after fine-tuning from the source map", label="risk after fine-tuning"),
-    Gain(
-        "transferability_finetune",
-        "risk_scratch - risk_finetune; positive: transfer helps",
-        label="gain by fine-tuning",
-    ),
+    Loss("risk_scratch", "population risk (b - b_t)ᵀΣ(b - b_t) trained from scratch", label="risk from scratch"),
+    Loss("risk_finetune", "population risk after fine-tuning from the source map", label="risk after fine-tuning"),
+    common.GAIN,
     Metric(
         "bound_thm42",
         "T's bound of risk_finetune without noise (Thm 4.2) with its open constant c = 1, m the count of the first "

@@ -1,7 +1,5 @@
 """The closed forms of rows, column by column from their parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

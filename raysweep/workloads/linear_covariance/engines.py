@@ -6,8 +6,6 @@ need, P⊥θ_T, P⊥δ and X⁺ε, are sums over columns of Q, made for one n af
 start, and Σ^{1/2}X⁺ε is that of inputs without a covariance. No Gram matrix is formed, so n near d loses no digits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

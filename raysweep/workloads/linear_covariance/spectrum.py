@@ -1,7 +1,5 @@
 """The spectrum of a covariance: how it is written as text, and its eigenspaces."""
 
-from __future__ import annotations
-
 import functools
 import math
 

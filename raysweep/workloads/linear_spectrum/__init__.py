@@ -3,49 +3,30 @@
 This file is the declaration. The other files here are the engines; it does not import them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from raysweep.workloads import symmetric
+from raysweep.workloads import common, symmetric
+from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 from raysweep.workloads.linear_spectrum.spectra import FORMS, read
 
-ENGINES = ("theory", "flow", "network")
+ENGINES = {"theory": "closed forms", "flow": "gradient flow", "network": "gradient descent on the real layers"}
 SYMMETRY = Symmetry(
     "the perturbation of the layers 1, 3, … and of that of the layers 2, 4, …",
     ("pretrain_loss_after", "finetune_loss", "sensitivity"),
 )
 
 PARAMETERS = (
-    Parameter(
-        "engine",
-        str,
-        "flow",
-        "how exactly it is solved: closed forms; gradient flow; gradient descent on the real layers",
-        choices=ENGINES,
-    ),
-    Parameter(
-        "pretrain_length",
-        float,
-        float("inf"),
-        "gradient-flow time on the source task, .inf = converged",
-        unit="flow time",
-        minimum=0,
-        infinite=True,
-    ),
+    common.engine("flow", ENGINES),
+    common.FLOW_LENGTH,
     Parameter(
         "finetune_lr",
         float,
         0.01,
         "step size of gradient descent on the target (flow: a step count times this is the flow time)",
-        minimum=0,
+        **common.RATE,
         maximum=1e6,
-        open_minimum=True,
-        symbol="η",
-        searched_by="optimum",
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
@@ -53,11 +34,7 @@ PARAMETERS = (
         float,
         0.0,
         "angle by which the target's right singular vectors are turned, vector i towards vector i + dim//2",
-        unit="degrees",
-        minimum=0,
-        maximum=180,
-        symbol="θ",
-        searched_by="boundary",
+        **common.ANGLE,
     ),
     Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}"),
     Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
@@ -66,12 +43,9 @@ PARAMETERS = (
         "init_scale",
         float,
         0.01,
-        "initialization scale of each layer: every mode starts at init_scale^depth",
-        minimum=0,
+        "scale of each layer at initialization: every mode starts at init_scale^depth",
+        **common.START,
         maximum=100,
-        open_minimum=True,
-        symbol="α",
-        label="initialization scale",
     ),
     Parameter(
         "noise",
@@ -89,10 +63,7 @@ PARAMETERS = (
         "steps on the target: a budget, .inf for convergence, 0 for none (the "
         "perturbation alone); diverged: a loss that is not finite; at .inf with engine network also a distance "
         "from the goal 1e6 times its size",
-        unit="steps",
-        minimum=0,
-        infinite=True,
-        whole=True,
+        **common.BUDGET,
     ),
     Parameter(
         "penalty",
@@ -102,23 +73,18 @@ PARAMETERS = (
         minimum=0,
         maximum=1e6,
     ),
-    Parameter(
-        "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
-    ),
+    common.EXACT_START,
     symmetric.parameter(SYMMETRY.signs),
 )
 
-Loss = partial(Metric, direction="minimize")
 METRICS = (
     Loss(
         "pretrain_loss", "source loss |P - A|_F^2 before noise and fine-tuning", label="source loss after pretraining"
     ),
     Loss("pretrain_loss_after", "source loss after noise on the weights or fine-tuning", label="final source loss"),
     Loss("finetune_loss", "target loss after noise on the weights or fine-tuning (in-domain)", label="target loss"),
-    Metric("sensitivity", "pretrain_loss_after - pretrain_loss", direction="minimize"),
-    Metric(
-        "learned_modes", "source modes past half of their singular value when pretraining stops", label="learned modes"
-    ),
+    Loss("sensitivity", "pretrain_loss_after - pretrain_loss"),
+    Metric("learned_modes", "source modes past half of their singular value after pretraining", label="learned modes"),
     Metric(
         "finetune_lr_bound",
         "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN "

@@ -5,8 +5,6 @@ shared singular vectors, noise or fine-tuning but not both, and a stable rate (t
 0). O's forms count whole modes: n modes are learned and the rest are 0. They also need every mode to be close to that.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import modes, spectrum

@@ -3,8 +3,6 @@
 Constants were measured on one core of a 2-core x86 machine (float64, one BLAS thread); expect an error of a factor 2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.workloads import symmetric

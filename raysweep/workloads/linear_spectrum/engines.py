@@ -1,7 +1,5 @@
 """The entry point of the workload: gives rows to their engines, rows that are equal once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.workloads import symmetric

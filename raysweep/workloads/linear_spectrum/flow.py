@@ -7,8 +7,6 @@ the flow comes to rest before that. If a stiff flow takes more than EVALUATION_C
 and its metrics are those of the last point reached.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import modes, spectrum

@@ -9,8 +9,6 @@ not_converged. A network is W_1 … W_L, each d × d, with loss ‖W_1…W_L - M
 costs about 6 L matrix products of 2 d³ flops.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How a spectrum is written as text, and how that text is read."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """The rows of a table as arrays: both spectra, the pretrained modes, and the parameters of what follows."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,70 +3,45 @@
 This file is the declaration. The other files here are the engines; it does not import them.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from raysweep.workloads import symmetric
+from raysweep.workloads import common, symmetric
+from raysweep.workloads.common import Gain, Loss
 from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 
-ENGINES = ("theory", "limit", "flow", "network")
+ENGINES = {
+    "theory": "closed forms",
+    "limit": "the exact end point of each draw",
+    "flow": "gradient flow of the end-to-end map",
+    "network": "gradient descent on the real layers",
+}
 SYMMETRY = Symmetry(
     "the target teacher's part across the source and of the label noise",
     ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune"),
 )
 
 PARAMETERS = (
-    Parameter(
-        "engine",
-        str,
-        "limit",
-        "how exactly it is solved: closed forms; the exact end point of each draw; "
-        "gradient flow of the end-to-end map; gradient descent on the real layers",
-        choices=ENGINES,
-    ),
-    Parameter(
-        "pretrain_length",
-        float,
-        float("inf"),
-        "gradient-flow time on the source task, .inf = converged",
-        unit="flow time",
-        minimum=0,
-        infinite=True,
-    ),
+    common.engine("limit", ENGINES),
+    common.FLOW_LENGTH,
     Parameter(
         "finetune_lr",
         float,
         0.01,
         "step size of gradient descent on the target, scratch too (flow: a step count times this is the flow time)",
-        minimum=0,
-        open_minimum=True,
-        symbol="η",
-        searched_by="optimum",
+        **common.RATE,
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
-    Parameter(
-        "overlap_angle",
-        float,
-        45.0,
-        "angle between source and target teacher",
-        unit="degrees",
-        minimum=0,
-        maximum=180,
-        symbol="θ",
-        searched_by="boundary",
-    ),
+    Parameter("overlap_angle", float, 45.0, "angle between source and target teacher", **common.ANGLE),
     Parameter(
         "gamma",
         float,
         0.5,
         "target samples per dimension: n = round(gamma * dim)",
-        minimum=0,
-        open_minimum=True,
+        **common.ABOVE_0,
         symbol="γ",
         label="target samples per dimension",
     ),
@@ -76,32 +51,24 @@ PARAMETERS = (
         "init_scale",
         float,
         0.01,
-        "initialization scale of each layer: the end-to-end map starts at init_scale^depth",
-        minimum=0,
-        open_minimum=True,
-        symbol="α",
-        label="initialization scale",
+        "scale of each layer at initialization: the map starts at init_scale^depth",
+        **common.START,
     ),
     Parameter(
         "finetune_steps",
         float,
-        float("inf"),
+        math.inf,
         "steps on the target: a budget, or .inf for convergence; "
         "diverged: a risk that is not finite; at .inf with engine network also a gradient 1e6 times its start",
-        unit="steps",
-        minimum=0,
-        infinite=True,
-        whole=True,
+        **common.BUDGET,
     ),
     Parameter(
         "ridge", float, 0.0, "penalty on the retrained last layer of linear transfer (F eq. 14)", minimum=0, symbol="λ"
     ),
     Parameter("frozen_layers", int, 0, "first layers kept fixed while fine-tuning", minimum=0),
-    Parameter("source_norm", float, 1.0, "norm of the source teacher", minimum=0, open_minimum=True),
+    Parameter("source_norm", float, 1.0, "norm of the source teacher", **common.ABOVE_0),
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
-    Parameter(
-        "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
-    ),
+    common.EXACT_START,
     Parameter(
         "distance_samples",
         int,
@@ -114,39 +81,24 @@ PARAMETERS = (
     symmetric.parameter(SYMMETRY.signs),
 )
 
-Risk = partial(Metric, direction="minimize")
-Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 METRICS = (
-    Risk("risk_scratch", "population risk |b - b_t|^2 trained from scratch", label="risk from scratch"),
-    Risk("risk_linear", "population risk of linear transfer (last layer retrained)", label="risk of linear transfer"),
-    Metric("risk_finetune", "population risk after fine-tuning", direction="minimize", label="risk after fine-tuning"),
+    Loss("risk_scratch", "population risk |b - b_t|^2 trained from scratch", label="risk from scratch"),
+    Loss("risk_linear", "population risk of linear transfer (last layer retrained)", label="risk of linear transfer"),
+    Loss("risk_finetune", "population risk after fine-tuning", label="risk after fine-tuning"),
     Gain(
         "transferability_linear",
         "risk_scratch - risk_linear; positive: transfer helps",
         label="gain by linear transfer",
     ),
-    Gain(
-        "transferability_finetune",
-        "risk_scratch - risk_finetune; positive: transfer helps",
-        label="gain by fine-tuning",
-    ),
+    common.GAIN,
     Metric("pretrain_scale", "norm c of the pretrained end-to-end map", label="norm of pretrained map"),
-    Risk(
+    Loss(
         "pretrain_loss",
         "source population loss (c - |b_s|)^2 / 2 before fine-tuning",
         label="source loss after pretraining",
     ),
-    Metric(
-        "kl_divergence",
-        "Kullback-Leibler divergence from source to target data",
-        unit="nats",
-        label="Kullback-Leibler divergence",
-    ),
-    Metric(
-        "wasserstein_1",
-        "Wasserstein-1 distance between distance_samples samples of source and target",
-        label="Wasserstein-1 distance",
-    ),
+    Metric("kl_divergence", "divergence from source to target data", "nats", label="Kullback-Leibler divergence"),
+    Metric("wasserstein_1", "distance between distance_samples samples of both tasks", label="Wasserstein-1 distance"),
 )
 
 

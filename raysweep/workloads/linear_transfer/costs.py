@@ -5,8 +5,6 @@ thread, torch 2.15). Expect an error of a factor 2; of 2-3 for trained rows, and
 convergence is an estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

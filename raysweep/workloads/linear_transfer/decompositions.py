@@ -5,8 +5,6 @@ of rows computed before. On a GPU one call takes matrices of one shape together,
 and the vectors of equal values, differ between the two: whoever uses them must not depend on either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """Distances between source and target data (F §2.1, Fig. 5), which the field would use to predict transfer."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

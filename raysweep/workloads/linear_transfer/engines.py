@@ -1,7 +1,5 @@
 """The entry point of the workload: gives rows to their engines, and adds the metrics that need no engine."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import pretraining

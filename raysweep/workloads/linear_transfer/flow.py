@@ -8,8 +8,6 @@ others are integrated by `integrator.relax`. With frozen layers only a multiple 
 with a single mode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Set
 from dataclasses import dataclass
 from itertools import groupby, repeat

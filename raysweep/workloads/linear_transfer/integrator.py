@@ -14,8 +14,6 @@ modes need 1e6 times as long. Extrapolation of the Euler method with 1, 2, ... O
 high order and an error estimate. Each row has its own steps.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

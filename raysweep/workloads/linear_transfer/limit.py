@@ -7,8 +7,6 @@ the result for every n, without cancellation. For n > d only |X⁺ε|² is neede
 next samples instead of being built anew. No Gram matrix is formed, so n near d loses no digits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 
@@ -45,7 +43,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str, Array]:
     """PRODUCTS of one draw at each of `sizes` (increasing, distinct), shape (len(sizes),) each.
 
-    noisy: False for rows without noise; then no factorization is made for n > dim, and products with noise are 0 there.
+    noisy: False for rows without noise; then no factorization is made for n > dim. There all products are 0 that no row
+        needs: e_i P∥ e_j, e_i·X⁺ε and, without noise, |X⁺ε|².
     """
     largest = int(sizes[-1])
     inputs = target.inputs(seed, largest, dim)
@@ -60,10 +59,8 @@ def products(seed: int, dim: int, sizes: Array, noisy: bool = True) -> dict[str,
     under = sizes[sizes <= dim]
     if len(under):
         _underdetermined(result, inputs[: under[-1]], noise, directions, under)
-    over = slice(len(under), None)
-    result["row_ss"][over] = result["row_uu"][over] = 1.0
     if noisy and len(under) < len(sizes):
-        result["fit_fit"][over] = least_squares.noise_norms(inputs, noise, sizes[over])
+        result["fit_fit"][len(under) :] = least_squares.noise_norms(inputs, noise, sizes[len(under) :])
     return result
 
 

@@ -1,7 +1,5 @@
 """What all engines share: the data of a draw, the two teachers, and the state from which fine-tuning starts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.theory import pretraining

@@ -30,14 +30,12 @@ What M leaves open or gives by its order in k, and what is taken here:
 - M^(0), the kernels that may win a feature: within 1 - 1/log k of the largest weight at the start (M: 1 - O(1/log k)).
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Parameter, Workload, stage_of
-from raysweep.workloads.multiview.metrics import METRICS
+from raysweep.workloads import common
+from raysweep.workloads.declaration import Metric, Parameter, Workload, stage_of
 
 TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
 FIRST_LENGTH = 10
@@ -46,6 +44,7 @@ FIRST_LENGTH = 10
 Scratch, Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("scratch", "pretrain", "finetune"))
 Rate = partial(Scratch, minimum=0, maximum=1e3)
 Count = partial(Scratch, minimum=1, maximum=100_000)
+Share, Size = partial(Scratch, minimum=0, maximum=1), partial(Scratch, **common.ABOVE_0, maximum=10)
 
 PARAMETERS = (
     Count("classes", int, 10, "classes; each has two features", minimum=2, maximum=1000, symbol="k"),
@@ -61,18 +60,9 @@ PARAMETERS = (
         maximum=1000,
         symbol="s",
     ),
-    Scratch(
-        "single_view_fraction",
-        float,
-        0.1,
-        "share of single-view samples",
-        minimum=0,
-        maximum=1,
-        symbol="μ",
-        label="single-view fraction",
-    ),
-    Scratch("weak_view", float, 0.1, "size of a single-view sample's second feature", minimum=0, maximum=1, symbol="ρ"),
-    Scratch("feature_noise", float, 0.003, "largest feature noise on a patch", minimum=0, maximum=1, symbol="γ"),
+    Share("single_view_fraction", float, 0.1, "share of single-view samples", symbol="μ", label="single-view fraction"),
+    Share("weak_view", float, 0.1, "size of a single-view sample's second feature", symbol="ρ"),
+    Share("feature_noise", float, 0.003, "largest feature noise on a patch", symbol="γ"),
     Scratch("noise", float, 0.2, "length √d σ_p of the noise on a patch with a feature", minimum=0, maximum=10),
     Count(
         "power",
@@ -83,24 +73,12 @@ PARAMETERS = (
         maximum=10,
         symbol="q",
     ),
-    Scratch(
-        "threshold",
-        float,
-        0.4,
-        "where the smoothed ReLU becomes linear, and what counts as captured",
-        minimum=0,
-        open_minimum=True,
-        maximum=10,
-        symbol="ϱ",
-    ),
-    Scratch(
+    Size("threshold", float, 0.4, "where the smoothed ReLU becomes linear, and what counts as captured", symbol="ϱ"),
+    Size(
         "init_scale",
         float,
         0.03,
         "standard deviation of the initial weights",
-        minimum=0,
-        open_minimum=True,
-        maximum=10,
         symbol="σ_0",
         label="initialization scale",
     ),
@@ -118,9 +96,7 @@ PARAMETERS = (
     ),
     Pretraining("mask_ratio", float, 0.5, "share of patches that are masked, 1 - θ", minimum=0, maximum=0.99),
     Pretraining("samples", int, 500, "samples without labels", minimum=1, maximum=1_000_000, symbol="N"),
-    Pretraining(
-        "pretrain_lr", float, 1.0, "rate of gradient descent in pretraining", minimum=0, maximum=1e3, symbol="η"
-    ),
+    Pretraining("pretrain_lr", float, 1.0, "rate of gradient descent", minimum=0, maximum=1e3, symbol="η"),
     Pretraining(
         "pretrain_length",
         int,
@@ -136,10 +112,73 @@ PARAMETERS = (
         "kernel_lr_share",
         float,
         0.01,
-        "rate of the kernels in fine-tuning, over finetune_lr",
+        "rate of the kernels over finetune_lr",
         minimum=0,
         maximum=10,
         label="relative kernel rate",
+    ),
+)
+
+FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
+
+
+def _errors(make: Callable[..., Metric], end: str, how: str) -> list[Metric]:
+    error, training = (f"error {how}", f"error {how}") if end else ("error", "error after fine-tuning")
+    kinds = [
+        ("error", f"share of test samples named wrong, {how}", error if end else ""),
+        ("error_multi_view", f"the same among multi-view samples, {how}", f"{error} on multi-view samples"),
+        ("error_single_view", f"the same among single-view samples, {how}", f"{error} on single-view samples"),
+        ("train_error", f"share of training samples named wrong, {how}", f"training {training}"),
+    ]
+    return [make(f"{name}{end}", what, direction="minimize", share=True, label=label) for name, what, label in kinds]
+
+
+def _captured(make: Callable[..., Metric], end: str, what: str, label: str) -> Metric:
+    return make(f"features_captured{end}", what, direction="maximize", share=True, label=label)
+
+
+_SCRATCH = "share of the features that some kernel of their own class captures, from scratch"
+METRICS = (
+    *_errors(FromScratch, "_scratch", "from scratch"),
+    _captured(FromScratch, "_scratch", _SCRATCH, "share of captured features from scratch"),
+    _captured(Pretrained, "", "share of the features that some kernel captures", "share of captured features"),
+    _captured(
+        Pretrained, "_half", "the same where half of the threshold is enough", "share captured at half threshold"
+    ),
+    _captured(
+        Pretrained, "_double", "the same where twice the threshold is asked for", "share captured at double threshold"
+    ),
+    Pretrained(
+        "features_per_kernel",
+        "features that a kernel captures, mean over kernels that capture any",
+        label="feature count per capturing kernel",
+    ),
+    Pretrained(
+        "most_features",
+        "features that one kernel captures, largest over kernels",
+        direction="minimize",
+        label="largest feature count per kernel",
+    ),
+    Pretrained("correlation", "largest weight of a kernel along a feature, mean over features"),
+    Pretrained(
+        "second_correlation",
+        "second largest weight of a kernel along a feature, largest over kernels, over init_scale",
+        direction="minimize",
+        label="relative second-largest correlation",
+    ),
+    Pretrained(
+        "winners",
+        "share of the captured features whose strongest kernel was in M^(0)",
+        direction="maximize",
+        share=True,
+    ),
+    *_errors(Metric, "", "pretrained and fine-tuned"),
+    Metric(
+        "transferability",
+        "error_scratch - error; positive: pretraining helps",
+        direction="maximize",
+        positive="pretraining helps",
+        negative="pretraining hurts",
     ),
 )
 

@@ -3,8 +3,6 @@
 Measured on one core of a 2-core x86 machine (float32, one thread). Expect an error of a factor 2.
 """
 
-from __future__ import annotations
-
 from raysweep.workloads.declaration import Columns, Cost
 from raysweep.workloads.multiview import TEACHER_STUDENT, tasks
 

@@ -1,7 +1,5 @@
 """Which features kernels have captured (paper M, Theorem 1). Features are the first axes of a patch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -6,8 +6,6 @@ Gradients are sums over samples, taken a few samples at a time, so that what a s
 order of the sum, and so its last digits, does not depend on the machine's memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

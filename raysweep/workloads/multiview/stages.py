@@ -1,8 +1,6 @@
 """The stages: from scratch, mask-reconstruction pretraining, fine-tuning, and the errors of what came out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,11 +9,7 @@ from torch import Tensor
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.multiview import TEACHER_STUDENT, measures, network, tasks
 from raysweep.workloads.multiview.network import Activation
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 Array = np.ndarray
 Row = dict[str, Any]

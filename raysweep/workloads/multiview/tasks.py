@@ -1,7 +1,5 @@
 """Samples of M's Definition 3.1: patches with features of classes, drawn by seed and role."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -20,21 +20,21 @@ What F leaves open, and what is taken here:
   whether it reached the tolerance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from raysweep.workloads import common
+from raysweep.workloads.common import Gain, Loss
 from raysweep.workloads.declaration import Columns, Metric, Parameter, Workload, modules_of, stage_of
 
 Pretraining = partial(Parameter, stage="pretrain")
 Target = partial(Parameter, stage="target")
-Scratch = partial(Metric, free_of=("ablation",))
+Scratch = partial(Loss, free_of=("ablation",))
 Pretrained = partial(Metric, stage="pretrain")
-Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
+Source = partial(Loss, stage="pretrain")
 
 PARAMETERS = (
     Pretraining("dim", int, 20, "input dimension d", minimum=1, maximum=10_000, symbol="d"),
@@ -55,8 +55,7 @@ PARAMETERS = (
         float,
         1e-7,
         "every output weight before training",
-        minimum=0,
-        open_minimum=True,
+        **common.ABOVE_0,
         maximum=1e3,
         label="initialization scale",
     ),
@@ -65,8 +64,7 @@ PARAMETERS = (
         float,
         1.0,
         "step size of gradient descent divided by the width (F: 0.01); times steps it is the time of gradient flow",
-        minimum=0,
-        open_minimum=True,
+        **common.ABOVE_0,
         maximum=1e3,
     ),
     Pretraining("steps", int, 1000, "most steps of a training (F: 100,000)", minimum=0, maximum=10**8),
@@ -94,22 +92,11 @@ PARAMETERS = (
 )
 
 METRICS = (
-    Scratch(
-        "risk_scratch",
-        "population risk E(f - f_t)² trained from scratch",
-        direction="minimize",
-        label="risk from scratch",
-    ),
-    Metric(
-        "risk_linear",
-        "population risk of linear transfer (output weights retrained)",
-        direction="minimize",
-        label="risk of linear transfer",
-    ),
-    Metric(
+    Scratch("risk_scratch", "population risk E(f - f_t)² trained from scratch", label="risk from scratch"),
+    Loss("risk_linear", "population risk, output weights alone retrained", label="risk of linear transfer"),
+    Loss(
         "risk_linear_descent",
         "the same where they are trained by gradient descent, with the steps and the tolerance of all trainings",
-        direction="minimize",
         label="risk of linear transfer with descent",
     ),
     Gain(
@@ -122,37 +109,25 @@ METRICS = (
         "risk_scratch - risk_linear_descent",
         label="gain by linear transfer with descent",
     ),
-    Scratch(
-        "scratch_loss",
-        "training loss of the networks from scratch at their end",
-        direction="minimize",
-        label="training loss from scratch",
-    ),
-    Scratch(
+    Scratch("scratch_loss", "training loss of the networks from scratch", label="training loss from scratch"),
+    Metric(
         "scratch_converged",
         "share of the networks from scratch whose training loss reached the tolerance",
         label="share of converged networks from scratch",
+        free_of=("ablation",),
     ),
-    Pretrained(
-        "residual",
-        "squared length of the target outside of the span of the pretrained features (F eq. 159)",
-        direction="minimize",
-    ),
-    Pretrained(
+    Source("residual", "squared length of the target outside of the span of the pretrained features (F eq. 159)"),
+    Source(
         "residual_source",
         "the same for the span of the source teacher's features, to which F expects the pretrained ones to shrink",
-        direction="minimize",
         label="residual for source teacher's features",
     ),
-    Pretrained("residual_share", "residual / E f_t² (F Fig. 4d)", direction="minimize", label="relative residual"),
-    Metric(
-        "target_variance", "variance of the target f_t (unit of F Fig. 4e)", stage="pretrain", label="target variance"
-    ),
-    Pretrained(
+    Source("residual_share", "residual / E f_t² (F Fig. 4d)", label="relative residual"),
+    Pretrained("target_variance", "variance of the target f_t (unit of F Fig. 4e)", label="target variance"),
+    Source(
         "kernel_distance",
         "distance in L2 of the pretrained features' kernel from the source teacher's, over the length of the latter (F "
         "Fig. 4a, b)",
-        direction="minimize",
         label="distance to source teacher's kernel",
     ),
     Pretrained(
@@ -160,12 +135,7 @@ METRICS = (
         "the same at the random start",
         label="distance to teacher's kernel before pretraining",
     ),
-    Pretrained(
-        "pretrain_loss",
-        "half the population risk on the source at the end",
-        direction="minimize",
-        label="source loss after pretraining",
-    ),
+    Source("pretrain_loss", "half the population risk on the source", label="source loss after pretraining"),
     Pretrained(
         "pretrain_converged", "1 if pretrain_loss reached the tolerance, else 0", label="convergence of pretraining"
     ),

@@ -4,8 +4,6 @@ Core: measured on one core of a 2-core x86 machine (float64, one thread). Expect
 of more with noise, where networks from scratch take longer to fit. GPU: a guess, see WORKLOAD.gpu_guess.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost

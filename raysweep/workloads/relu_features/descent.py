@@ -7,8 +7,6 @@ Networks side by side stand along the first axis. On a CPU they train one after 
 to the last digit however rows are packed, and is no slower at these sizes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields

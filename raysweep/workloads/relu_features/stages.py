@@ -1,8 +1,6 @@
 """The functions of the stages: pretraining on the source's population, then scratch and linear transfer on samples."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,11 +11,7 @@ from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.relu_features import descent, tasks
 from raysweep.workloads.relu_features.descent import Recipe, Task, Trained
 from raysweep.workloads.relu_features.tasks import Row
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Stacked
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Context, Result, Rows, Stacked
 
 Array = np.ndarray
 

@@ -1,7 +1,5 @@
 """Teachers, starts and data of a draw, from (seed, role) alone: a larger sample contains a smaller one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

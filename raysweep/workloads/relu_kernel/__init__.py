@@ -3,16 +3,17 @@
 D §6 and T §6. This file is the declaration. The other files here compute the workload; it does not import them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from raysweep.workloads import common
+from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Metric, Parameter, Workload, modules_of, stage_of
 from raysweep.workloads.image_data import FORMS, digest_of, fetch
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
+ANGLE = {**common.ANGLE, "symbol": "α", "searched_by": ""}
 
 PARAMETERS = (
     Pretraining(
@@ -22,15 +23,7 @@ PARAMETERS = (
         f"inputs: sphere (uniform on the unit sphere, linear labels), {FORMS} (pixels divided by their length, labels "
         "of classes)",
     ),
-    Pretraining(
-        "dim",
-        int,
-        10,
-        "input dimension d of the sphere; images have that of their pixels",
-        minimum=2,
-        maximum=10_000,
-        symbol="d",
-    ),
+    Pretraining("dim", int, 10, "dimension d of the sphere, not of images", minimum=2, maximum=10_000, symbol="d"),
     Pretraining("source_samples", int, 100, "samples of the source", minimum=1, maximum=20_000),
     Pretraining(
         "width",
@@ -49,37 +42,24 @@ PARAMETERS = (
         float,
         0.1,
         "standard deviation of the weights at initialization; D and T give only an upper bound with an open constant",
-        minimum=0,
+        **{**common.START, "symbol": "κ"},
         maximum=1e3,
-        open_minimum=True,
-        symbol="κ",
-        label="initialization scale",
     ),
     Pretraining(
         "rate",
         float,
         1.0,
         "rate of gradient descent on ½‖y - f‖², times the largest eigenvalue of the samples' H∞; below 2",
-        minimum=0,
+        **common.ABOVE_0,
         maximum=1.95,
-        open_minimum=True,
     ),
-    Finetuning(
-        "overlap_angle",
-        float,
-        45.0,
-        "angle between the label functions of source and target",
-        unit="degrees",
-        minimum=0,
-        maximum=180,
-        symbol="α",
-    ),
+    Finetuning("overlap_angle", float, 45.0, "angle between the label functions of source and target", **ANGLE),
     Finetuning("target_samples", int, 50, "samples of the target n", minimum=1, maximum=20_000, symbol="n"),
     Finetuning("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e3, symbol="σ"),
 )
 
 METRICS = (
-    Metric("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights", direction="minimize"),
+    Loss("deviation", "‖W(Q) - W(P)‖_F: how far fine-tuning moved the weights"),
     Metric(
         "bound_thm2",
         "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it",
@@ -96,16 +76,14 @@ METRICS = (
         "square over initializations",
         label="deviation at infinite width",
     ),
-    Metric(
+    Loss(
         "deviation_error",
         "|deviation / √(ỹᵀ(H∞)⁻¹ỹ) - 1|: against the kernel from the same start, ỹ what is left of the labels there",
-        direction="minimize",
         label="difference from kernel in deviation",
     ),
-    Metric(
+    Loss(
         "gradient_change",
         "‖∂L/∂X¹‖² at W(P) minus that at W(0), on the target's samples",
-        direction="minimize",
         label="change of squared activation gradient",
     ),
     Metric(
@@ -118,19 +96,17 @@ METRICS = (
         "what gradient_change becomes with ever more neurons, mean over initializations",
         label="change of gradient at infinite width",
     ),
-    Metric(
+    Loss(
         "gradient_error",
         "|gradient_change - that of the kernel from the same W(0)|, relative to ‖y‖²",
-        direction="minimize",
         label="difference from kernel in squared gradient",
     ),
-    Metric("risk", "mean of min(1, |f - y|) on 1,000 test samples", direction="minimize"),
+    Loss("risk", "mean of min(1, |f - y|) on 1,000 test samples"),
     Metric("risk_pretrained", "the same before fine-tuning", label="risk before fine-tuning"),
     Metric("risk_kernel", "the same of the kernel that starts from f = 0", label="risk of kernel started at zero"),
-    Metric(
+    Loss(
         "output_error",
         "root mean square of f minus what the kernel makes of the same W(P), on the test samples, relative to labels",
-        direction="minimize",
         label="difference from kernel in outputs",
     ),
     Metric(
@@ -151,13 +127,7 @@ METRICS = (
     Metric("whole_bound_thm61", "the sum of both terms, with c = 1", label="T's bound (Thm 6.1)"),
     Metric("whole_bound_cor63", "the sum of both terms, with c = 1", label="T's bound (Cor. 6.3)"),
     Metric("smallest_eigenvalue", "λ₀ of H∞ of the target's samples", label="least eigenvalue of kernel matrix"),
-    Metric(
-        "pretrain_steps",
-        "steps of gradient descent on the source",
-        "steps",
-        stage="pretrain",
-        label="number of pretraining steps",
-    ),
+    Metric("pretrain_steps", "steps on the source", "steps", stage="pretrain", label="number of pretraining steps"),
     Metric("steps", "steps of gradient descent on the target", "steps", stage="finetune"),
 )
 

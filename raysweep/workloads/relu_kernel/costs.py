@@ -6,8 +6,6 @@ largest eigenvalue is about n/4d + 1/2 and its smallest n^(-2/(d-1))/5 (measured
 about 70 n steps. A narrow network takes more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from raysweep.workloads.declaration import Columns, Cost

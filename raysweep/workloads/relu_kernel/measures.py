@@ -1,7 +1,5 @@
 """Measures of fine-tuned networks, with the bounds of D and T and the kernel's prediction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

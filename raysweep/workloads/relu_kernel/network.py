@@ -4,8 +4,6 @@ The loss is ½‖y - f‖² over all samples (D §6.1). Networks that share inpu
 step costs two products of (networks · width, dim) and (dim, samples), and four passes over (networks, width, samples).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

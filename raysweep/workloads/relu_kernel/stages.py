@@ -4,9 +4,7 @@ width = inf is the limit m → ∞ at the given init_scale: pretraining and fine
 one draw of the outputs at initialization, a Gaussian vector (`theory.kernel_transfer`). Nothing is trained.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +16,7 @@ from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK
 from raysweep.workloads.relu_kernel import measures, network, tasks
 from raysweep.workloads.relu_kernel.measures import EndPoints, Kernel
 from raysweep.workloads.relu_kernel.tasks import Task
-from raysweep.workloads.rows import Result, Rows
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Stacked
-    from raysweep.trial.context import Context
+from raysweep.workloads.rows import Context, Result, Rows, Stacked
 
 Array = np.ndarray
 

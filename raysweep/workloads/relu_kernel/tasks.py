@@ -10,8 +10,6 @@ equal mean square over all training images. So α is the angle between label vec
 label space, not in the kernel's. Both are multiplied with one number, for which no label at any angle is beyond ±1.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

@@ -17,8 +17,6 @@ What D leaves open, and what is taken here (D: ResNet-50 with batches of 32, rat
   weights at once. Landscapes reach one filter length; what D's step is a share of is not clear (landscape.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -30,6 +28,8 @@ from raysweep.workloads.vision.metrics import METRICS
 from raysweep.workloads.vision.shapes import MODELS
 
 Pretraining, Finetuning, Examination = (partial(Parameter, stage=name) for name in ("pretrain", "finetune", "examine"))
+IMAGES: dict[str, Any] = {"unit": "images", "minimum": 0}
+TURN: dict[str, Any] = {"unit": "degrees", "minimum": -360, "maximum": 360}
 _CLASSES = "all, or classes such as 3, 0-4 or 0,2,5"
 
 PARAMETERS = (
@@ -45,17 +45,9 @@ PARAMETERS = (
     ),
     Pretraining("source", str, "digits", f"images to pretrain on: {FOLDER_FORMS}", words=partial(in_words, "source")),
     Pretraining("source_classes", str, "all", f"classes of the source: {_CLASSES}"),
+    Pretraining("source_samples", int, 0, "training images of the source; 0: all of its classes", **IMAGES),
     Pretraining(
-        "source_samples", int, 0, "training images of the source; 0: all of its classes", unit="images", minimum=0
-    ),
-    Pretraining(
-        "image_size",
-        int,
-        0,
-        "pixels of the side to which all images are brought; 0: that of the source",
-        unit="pixels",
-        minimum=0,
-        maximum=1024,
+        "image_size", int, 0, "the side of all images; 0: the source's", unit="pixels", minimum=0, maximum=1024
     ),
     Pretraining(
         "label",
@@ -73,15 +65,7 @@ PARAMETERS = (
         choices=tasks.FLIPS,
         words={tasks.UPRIGHT: "no flip", tasks.UPSIDE_DOWN: "flip upside down"}.__getitem__,
     ),
-    Pretraining(
-        "rotation",
-        float,
-        0.0,
-        "by which the source's images are turned, against the clock",
-        unit="degrees",
-        minimum=-360,
-        maximum=360,
-    ),
+    Pretraining("rotation", float, 0.0, "turn of the source's images, against the clock", **TURN),
     Pretraining("target", str, "digits", f"images to fine-tune on: {FOLDER_FORMS}", words=partial(in_words, "target")),
     Pretraining("target_classes", str, "all", f"classes of the target: {_CLASSES}"),
     Pretraining(
@@ -124,8 +108,7 @@ PARAMETERS = (
         int,
         0,
         "test images of the target whose heat maps by Eigen-CAM are made: the first ones",
-        unit="images",
-        minimum=0,
+        **IMAGES,
         label="Eigen-CAM images",
     ),
     Examination(
@@ -133,8 +116,7 @@ PARAMETERS = (
         int,
         0,
         "training images of the target whose loss gives curvature, gradients and landscapes; 0: none of these",
-        unit="images",
-        minimum=0,
+        **IMAGES,
     ),
     Examination(
         "eigenvalues", int, 20, "largest eigenvalues of the Hessian, if images are examined", minimum=0, maximum=100

@@ -10,8 +10,6 @@ of 256 and images decoded on the GPU (NVIDIA/DeepLearningExamples, PyTorch/Class
 and 367 of a V100 in FP32. Decoding takes its turn with training, on 8 cores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

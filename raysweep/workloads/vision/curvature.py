@@ -4,8 +4,6 @@ D takes power methods on products with the Hessian and shows the 20 largest eige
 Which images D takes the loss of is not said.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable
@@ -20,6 +18,9 @@ from torch.nn.functional import cross_entropy
 from raysweep.training import draws, hessian
 
 PROBES = 30  # random vectors of the trace
+TOLERANCE = 1e-3
+"""A pass ends when the residual of each value is at most this share of the value (of a millionth of the largest, if the
+value is smaller). An eigenvalue that is above the smallest one kept by less may be missing."""
 _PIECE = 256  # images whose graph is held at once
 
 
@@ -42,11 +43,7 @@ class Eigenvalues:
 
 
 def largest_eigenvalues(
-    product: Callable[[Tensor], Tensor],
-    starts: Callable[[], Tensor],
-    count: int,
-    tolerance: float = 1e-3,
-    most_products: int = 400,
+    product: Callable[[Tensor], Tensor], starts: Callable[[], Tensor], count: int, most_products: int = 400
 ) -> Eigenvalues:
     """The `count` largest eigenvalues (all, if there are fewer), each as often as it occurs, by Lanczos.
 
@@ -55,18 +52,16 @@ def largest_eigenvalues(
     kept.
 
     starts: gives a new random vector at each call.
-    tolerance: a pass ends when the residual of each value is at most this share of the value (of a millionth of the
-        largest, if the value is smaller). An eigenvalue that is above the smallest one kept by less may be missing.
-    most_products: a pass ends here too, and is the last one; then residuals say what is not resolved.
+    most_products: a pass ends here at the latest, and is the last one then; residuals say what is not resolved.
 
     Of p products of a pass all vectors are held: p + count times the memory of the model's weights. Take products in
     float64, as residuals do not count rounding.
     """
     first = starts()
-    kept = _pass(product, first, starts, (count, tolerance, most_products))
+    kept = _pass(product, first, starts, (count, most_products))
     products, converged, complete = kept.products, kept.converged, kept.products == len(first)
     while converged and not complete:
-        rest = _pass(product, starts(), starts, (count, tolerance, most_products), kept)
+        rest = _pass(product, starts(), starts, (count, most_products), kept)
         products, converged = products + rest.products, rest.converged
         complete = converged and not rest.vectors
         if converged:
@@ -80,19 +75,19 @@ def _pass(
     product: Callable[[Tensor], Tensor],
     start: Tensor,
     starts: Callable[[], Tensor],
-    limits: tuple[int, float, int],
+    limits: tuple[int, int],
     kept: Eigenvalues | None = None,
 ) -> Eigenvalues:
     """The largest Ritz pairs from one start; or those orthogonal to pairs kept and above the smallest of these.
 
-    limits: count, tolerance and most_products.
+    limits: count and most_products.
 
     The residual of a Ritz pair with the eigenvector s of the tridiagonal matrix is β_p |s_p| (Parlett, The symmetric
     eigenvalue problem, §13.2).
     """
     from scipy.linalg import eigh_tridiagonal
 
-    count, tolerance, most_products = limits
+    count, most_products = limits
     fixed, largest, floor = (kept.vectors, abs(kept.values[0]), kept.values[-1]) if kept else ([], 0.0, -np.inf)
     most = len(start) - len(fixed)
     size = min(count, most)
@@ -109,7 +104,7 @@ def _pass(
         chosen = (taken - size, taken - 1)
         ritz, parts = eigh_tridiagonal(diagonal, off_diagonal[:-1], select="i", select_range=chosen)
         values, residuals = ritz[::-1], off_diagonal[-1] * np.abs(parts[-1, ::-1])
-        accuracy = tolerance * np.maximum(np.abs(values), 1e-6 * max(abs(values[0]), largest))
+        accuracy = TOLERANCE * np.maximum(np.abs(values), 1e-6 * max(abs(values[0]), largest))
         above = values - accuracy > floor
         converged = bool((residuals <= accuracy)[above | (np.arange(size) == 0)].all())
         if converged:

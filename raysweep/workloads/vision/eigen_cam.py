@@ -9,8 +9,6 @@ nothing. Here a peak is a connected region (pixels that share a side) in which t
 image's size by bilinear interpolation, is above the middle between its least and its greatest value.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy import ndimage

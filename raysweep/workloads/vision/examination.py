@@ -4,8 +4,6 @@ All of it is of the mean cross entropy on the first `examined_images` training i
 head (before fine-tuning: the new random one), the net in evaluation mode.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """How much the loss changes along its gradient, and how large the gradient is in each layer (D §4, Fig. 6 and 7)."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

@@ -5,8 +5,6 @@ are scaled has the same picture. Biases and batch normalisation do not move, as 
 one filter length to either side; D draws 200 x 200 points, and what its step is a share of is not said clearly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -15,8 +15,6 @@ What M and SimMIM leave open for a convolutional model, and what is done here:
 - The optimizer is that of supervised pretraining, SGD (SimMIM: AdamW), and decays token and layer as all weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the workload measures: losses, accuracies, and what nets look like before and after fine-tuning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

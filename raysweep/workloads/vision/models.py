@@ -4,8 +4,6 @@ Initial weights are drawn on the CPU from (seed, role): of a convolution or prod
 the head uniform between ±1/√inputs, as torch starts it; offsets of all others are 0. Normalisations start at 1 and 0.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

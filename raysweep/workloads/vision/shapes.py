@@ -9,8 +9,6 @@ lenet       LeCun et al. (1998) as it is used today: 6 and 16 channels of 5 x 5,
 resnet18, resnet50   torchvision's, for any side
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -5,13 +5,11 @@ From scratch: the net that pretraining starts from, with the same head, images a
 not depend on the source, so one process computes it once for all rows that differ in pretraining.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,14 +17,10 @@ import torch
 from raysweep.workloads import image_data
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Artifact, Context, Result, Rows
 from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels, tasks, training
 from raysweep.workloads.vision.models import Net
 from raysweep.workloads.vision.pixels import Task
-
-if TYPE_CHECKING:
-    from raysweep.stages.artifacts import Artifact
-    from raysweep.trial.context import Context
 
 Row = dict[str, Any]
 _OF_SCRATCH = "model", "depth", "batch_size", "momentum", "weight_decay", "target", "target_classes", "target_samples"

@@ -9,8 +9,6 @@ Where source and target are one set of images, every class is halved between the
 Images are taken evenly from the classes: n of them are the first n of one order, in which each class appears in turn.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

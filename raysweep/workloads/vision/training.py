@@ -5,8 +5,6 @@ every weight, as in torch.optim.SGD. Trained one net at a time: on a CPU that is
 same in any company.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping

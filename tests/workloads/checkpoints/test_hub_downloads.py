@@ -1,7 +1,5 @@
 """Downloads of released models, through the command line: what they take, what they refuse, and what they say."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import SimpleNamespace

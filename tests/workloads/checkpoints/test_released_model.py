@@ -1,7 +1,5 @@
 """Released models: packaged spaces of them, planned without the extra `hub`; and one that a package on PyPI brings."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

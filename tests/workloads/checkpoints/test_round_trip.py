@@ -1,7 +1,5 @@
 """Models of `language`, exported as a local hub, are asked by `checkpoints` what `language` was asked."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

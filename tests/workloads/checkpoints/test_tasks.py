@@ -1,7 +1,5 @@
 """Tasks of lm-eval: its own numbers for the same model, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`raysweep run --download`: what is fetched, from a server on the loopback, and what stays when that fails."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Folders of images, written here by PIL: which images there are, how they are decoded, and what is refused."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

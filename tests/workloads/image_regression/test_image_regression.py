@@ -1,7 +1,5 @@
 """Two-class tasks on images: end points, what predicts their error, and what makes rows the same."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,16 +1,14 @@
 """What the dry run says that rows will take."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from workload_rows import columns_of
 
 from raysweep import workloads
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import estimate
 from raysweep.space import space_files
-from raysweep.workloads.declaration import column
-from raysweep.workloads.language import WORKLOAD, costs
+from raysweep.workloads.language import costs
 from raysweep.workloads.language.model_config import PRESETS
 
 SHAPE = PRESETS["3m"]
@@ -24,24 +22,10 @@ def test_a_step_of_a_gpu_takes_the_longer_of_its_launches_and_its_work():
     assert work[1] - work[0] == pytest.approx(work[0], rel=0.1)
 
 
-def rows(count: int, **values: object) -> dict[str, np.ndarray]:
-    return {p.name: column(p, [values.get(p.name, p.default)] * count) for p in WORKLOAD.parameters}
-
-
-def after_pretraining(columns):
-    return costs.finetune(columns) + costs.evaluate(columns)
-
-
 def test_the_validation_loss_is_looked_at_once_a_step_at_most():
-    looks = [after_pretraining(rows(1, finetune_steps=10, early_stopping=count)).seconds for count in (5, 10, 1000)]
+    rows = (columns_of("language", finetune_steps=10, early_stopping=count) for count in (5, 10, 1000))
+    looks = [costs.finetune(row).seconds for row in rows]
     assert looks[0] < looks[1] == looks[2]
-
-
-def test_pretraining_in_parts_costs_what_it_costs_whole():
-    parameters = {p.name: p.default for p in WORKLOAD.parameters}
-    whole, half = (costs.training("pretrain", parameters, steps) for steps in (1024, 512))
-    assert whole.seconds == pytest.approx(2 * half.seconds)
-    assert whole.gpu_seconds == pytest.approx(2 * half.gpu_seconds)
 
 
 def test_the_space_for_one_gpu_fits_into_half_an_hour_on_it():

@@ -1,13 +1,11 @@
 """The language model against plain NumPy and the names of transformers' Llama; its curvature against dense Hessians."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from raysweep.training import draws, hessian, sizes, trainer
+from raysweep.training import hessian, sizes, trainer
 from raysweep.training.sizes import PIECE_BYTES
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.language import evaluation, model
@@ -38,45 +36,6 @@ def weights(seed: int = 0, shape: ModelConfig = SMALL, gain: float = 3.0) -> Wei
         part.name: part.initial(seed) * (gain if len(part.shape) > 1 else gains.uniform(0.5, 2, part.shape))
         for part in shape.parts()
     }
-
-
-def numpy_logits(w: Weights, sequence: np.ndarray, shape: ModelConfig) -> np.ndarray:
-    """Llama written out position by position, from its definition: (length, vocabulary)."""
-
-    def norm(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * gain
-
-    def rotated(x: np.ndarray, position: int) -> np.ndarray:
-        half = len(x) // 2
-        pairs = x[:half] + 1j * x[half:]
-        turned = pairs * np.exp(1j * position * 10000.0 ** (-np.arange(half) / half))
-        return np.concatenate([turned.real, turned.imag])
-
-    x = w["model.embed_tokens.weight"][sequence]
-    for number in range(shape.depth):
-        reference = {name.removeprefix(f"model.layers.{number}."): values for name, values in w.items()}
-        h = norm(x, reference["input_layernorm.weight"])
-        q, k, v = (h @ reference[f"self_attn.{name}_proj.weight"].T for name in "qkv")
-        received = np.zeros_like(x)
-        for head in range(shape.heads):
-            at = slice(head * shape.head_width, (head + 1) * shape.head_width)
-            for now in range(len(x)):
-                scores = np.array([rotated(q[now, at], now) @ rotated(k[then, at], then) for then in range(now + 1)])
-                weight = np.exp(scores / np.sqrt(shape.head_width))
-                received[now, at] = weight / weight.sum() @ v[: now + 1, at]
-        x = x + received @ reference["self_attn.o_proj.weight"].T
-        h = norm(x, reference["post_attention_layernorm.weight"])
-        gate, up = (h @ reference[f"mlp.{name}_proj.weight"].T for name in ("gate", "up"))
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ reference["mlp.down_proj.weight"].T
-    return norm(x, w["model.norm.weight"]) @ w["lm_head.weight"].T
-
-
-@pytest.mark.usefixtures("float64")
-def test_forward_pass_is_llama_written_out_in_numpy() -> None:
-    reference, batch = weights(), tokens()[:, :-1]
-    result = model.decoder(SMALL, reference)(torch.tensor(batch.astype(np.int64))).detach().numpy()
-    for index, sequence in enumerate(batch):
-        np.testing.assert_allclose(result[index], numpy_logits(reference, sequence, SMALL), rtol=1e-9, atol=1e-9)
 
 
 def test_transformers_loads_the_state_dict_and_has_the_same_logits() -> None:
@@ -252,18 +211,6 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     torch.testing.assert_close(quadratic.product(flat), exact @ flat, rtol=1e-7, atol=1e-9)
     eigenvalue = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat), 60)
     assert eigenvalue == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
-
-
-@pytest.mark.long
-def test_scaled_trace_estimates_the_trace_within_its_sampling_error(dense: tuple) -> None:
-    shape, reference, _, batch, _, exact = dense
-    deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in shape.parts()])
-    scaled = deviations[:, None] * exact * deviations
-    probes = 300
-    quadratic = evaluation.quadratic_of(reference, batch, shape)
-    trace = hessian.scaled_trace(quadratic.product, deviations, probes, draws.generator(0, "language/probes"))
-    off = scaled - torch.diag(scaled.diagonal())
-    assert abs(trace - float(scaled.trace())) < 4 * float((2 * (off**2).sum() / probes).sqrt())
 
 
 def test_quadratic_model_predicts_small_moves(dense: tuple) -> None:

@@ -1,7 +1,5 @@
 """Text for the language workload: what is read, how it is split and sampled, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

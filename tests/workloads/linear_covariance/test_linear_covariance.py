@@ -1,7 +1,5 @@
 """`linear_covariance`: exact end points against dense solves and real layers; closed forms against draws; T's bound."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,11 +1,9 @@
 """The workload linear_spectrum: its engines against independent simulations and each other, and what it declares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from conftest import run as run_space
-from mode_descent import descended, followed, matrix_descent, multiplied
+from mode_descent import followed, matrix_descent, multiplied
 from workload_rows import columns_of
 
 from raysweep.theory import modes
@@ -208,18 +206,6 @@ def test_divergence_is_a_status_and_disturbs_no_neighbour():
     np.testing.assert_allclose(np.stack([metrics[name][[0, 2]] for name in LOSSES], axis=-1), alone, rtol=1e-10)
 
 
-def test_a_loss_that_ends_above_its_start_is_ok_while_it_is_finite():
-    near = "1.99,1.2,0.7,0.4,0.2,0"
-    source, target = read(SMALL["source_spectrum"], 6), read(near, 6)
-    swinging = descended(np.sqrt(source), target, 0.27, 301, 2) ** 2  # the bound is 0.251
-    assert 10 * ((source - target) ** 2).sum() < ((swinging - target) ** 2).sum() < 10
-    metrics, status = run(
-        engine="network", target_spectrum=near, pretrain_length=np.inf, finetune_steps=301, finetune_lr=[0.27, 0.2]
-    )
-    assert status.tolist() == ["ok", "ok"]
-    assert metrics["finetune_loss"][0] == pytest.approx(((swinging - target) ** 2).sum(), rel=1e-6)
-
-
 def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
     """One layer, and a step by which every distance grows by a tenth: finite after 300 steps, and not at the end."""
     setting = {"engine": "network", "depth": 1, "dim": 3, "finetune_lr": 1.05}
@@ -239,24 +225,6 @@ def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
     source, target = read(SMALL["source_spectrum"], 6), read("1.9,1.1,0.6,0.5,0.2,0", 6)
     assert below == pytest.approx((((target - source) / 3) ** 2).sum(), rel=1e-6)  # λ/(1+λ) = 1/3
     assert above != pytest.approx(below, rel=1e-3)
-
-
-def test_overtraining_in_the_closed_form_turns_earlier_with_more_noise_and_later_with_a_penalty():
-    length = np.geomspace(1, 100, 200)
-    setting = {"dim": 8, "source_spectrum": "geometric:3:0.6", "target_spectrum": "linear:1:1"}
-    setting |= {"init_scale": 1e-6, "pretrain_length": length}
-
-    def turn(**values):
-        curve = WORKLOAD.closed_form(columns(**setting, **values))["pretrain_loss_after"]
-        place = int(np.argmin(curve))
-        assert 0 < place < len(length) - 1
-        assert curve[-1] > 1.05 * curve[place]
-        return length[place]
-
-    assert turn(noise=0.4) < turn(noise=0.3) < turn(noise=0.2)
-    tuned = {"finetune_steps": 100, "finetune_lr": 0.02}
-    assert turn(**tuned) < turn(**tuned, penalty=3.0)
-    assert turn(finetune_steps=100, finetune_lr=0.04) < turn(finetune_steps=100, finetune_lr=0.005)
 
 
 def test_under_the_assumptions_of_the_paper_a_packaged_space_shows_what_its_theorems_say(storage):

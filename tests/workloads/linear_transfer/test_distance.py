@@ -1,11 +1,8 @@
 """Distances between source and target data against brute force and Monte Carlo."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np
-import pytest
 from linear_rows import columns, z_score
 
 from raysweep.workloads.linear_transfer import distance
@@ -51,23 +48,3 @@ def test_wasserstein_is_the_best_matching_on_average():
     difference = np.mean(distances) - np.mean(brute)
     assert abs(difference) < 4 * np.sqrt((np.var(distances) + np.var(brute)) / 300)
     assert np.std(distances) > 0
-
-
-def test_wasserstein_approaches_the_distance_of_the_distributions():
-    """Source and target on a line (dim 2, far apart in norm): W_1 of the pair is bounded by the coupling y = Rx."""
-    cells = columns(distance_samples=[400], dim=2, overlap_angle=0.0, source_norm=1e-9, target_norm=50.0)
-    distances = distance.wasserstein_1(cells, np.array([0]))[0]
-    assert distances == pytest.approx(50 * np.sqrt(2 / np.pi), rel=0.1)  # E|50 g| against a point mass in y
-
-
-def test_wasserstein_only_where_asked_and_whatever_the_pack():
-    cells = columns(
-        distance_samples=[0, 30, 30, 20], dim=[5, 5, 5, 8], overlap_angle=[10.0, 10.0, 80.0, 80.0], noise=0.1
-    )
-    seeds = np.array([1, 1, 2, 1])
-    together = distance.wasserstein_1(cells, seeds)
-    assert np.isnan(together).tolist() == [True, False, False, False]
-    for row in range(4):
-        part = slice(row, row + 1)
-        alone = distance.wasserstein_1({name: values[part] for name, values in cells.items()}, seeds[part])
-        assert alone == pytest.approx(together[part], rel=1e-12, nan_ok=True)

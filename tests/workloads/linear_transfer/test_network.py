@@ -1,7 +1,5 @@
 """The network engine against autograd, against the exact end point, and against itself in other packs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

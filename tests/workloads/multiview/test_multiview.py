@@ -1,7 +1,5 @@
 """Multi-view data by counting, gradients against autograd over every mask, and kernels planted on features."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows of `relu_features`: risks and residuals by other means, and what rows share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

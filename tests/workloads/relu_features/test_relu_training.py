@@ -1,7 +1,5 @@
 """Training of two-layer ReLU networks: its gradients, its steps against autograd's, and networks side by side."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trained two-layer ReLU networks against autograd, their kernel and the bounds of D and T."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 import torch
 import workload_rows
 from conftest import run
-from limits import length_squared
 from torch import Tensor
 from workload_rows import row_of
 
@@ -189,15 +186,6 @@ def test_bounds_are_as_the_papers_print_them(tmp_path: Path) -> None:
         # what T's Thm 6.1 has under the root is the change of the weights that the kernel expects from the same start
         reference = metrics["bound_thm61"][index] * np.sqrt(20) / 2
         assert metrics["deviation_error"][index] == pytest.approx(abs(metrics["deviation"][index] / reference - 1))
-
-
-def test_linear_labels_with_a_perfect_start_meet_corollary_62_at_every_angle() -> None:
-    task = tasks.of_row(row_of("relu_kernel", **SMALL, seed=1))
-    for angle in ANGLES:
-        target, _ = task.labels(np.array([angle]), np.zeros(1))
-        distance = 2 * np.sin(np.deg2rad(angle) / 2)
-        left = target[0] - task.target_labels[0]  # f(X, Θ(0)) = X θ_S
-        assert np.sqrt(length_squared(task.target, left)) <= 2 * distance + 1e-12
 
 
 # Labels

@@ -1,7 +1,5 @@
 """What the stages measure of a row besides its accuracy, and rows of masked pretraining."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

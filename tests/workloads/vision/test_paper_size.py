@@ -1,7 +1,5 @@
 """The spaces at the size of the papers, planned on made-up folders of their layout: what they would cost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,10 +1,7 @@
 """Deep nets on digits: trained as a plain loop trains them, killed and gone on with, and what is said of a row."""
 
-from __future__ import annotations
-
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 import workload_rows
-from conftest import QUIET, Outcome, assert_same_rows, driving, run, until
+from conftest import run
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-import raysweep
-from raysweep.stages.store import Store
 from raysweep.training import draws
+from raysweep.trial import context
 from raysweep.trial.computation import Computation
-from raysweep.workloads.vision import models, shapes
+from raysweep.workloads.vision import models, shapes, training
 
 SMALL: dict[str, Any] = {
     "source_classes": "0-4",
@@ -39,8 +35,6 @@ SPACE: dict[str, Any] = {
     "fixed": {name: value for name, value in SMALL.items() if name != "pretrain_length"},
     "seeds": 2,
 }
-STAGES = 2 * 3  # three epochs of two seeds, which both lengths and both rates share
-Call = Callable[..., Outcome]
 
 
 def computed(storage: Path, *rows: dict[str, Any], seeds: int = 1) -> Computation:
@@ -148,18 +142,6 @@ def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> N
     assert computation.identities[1] == computation.identities[2]
 
 
-def test_a_row_does_not_depend_on_those_computed_before_it(tmp_path: Path) -> None:
-    examined = {"examined_images": 20, "eigenvalues": 3, "landscape_points": 3}
-    rows = [{**examined, "finetune_lr": lr, "pretrain_length": length} for lr in (0.01, 0.05) for length in (3, 1)]
-    together = computed(tmp_path / "together", *rows, {"overlap_angle": 66.42, "source_classes": "all"}, seeds=2)
-    alone = computed(tmp_path / "alone", rows[3])
-    other = computed(tmp_path / "other", {"overlap_angle": 66.42, "source_classes": "all"}, rows[3], rows[0])
-    for name, values in together.metrics.items():
-        np.testing.assert_array_equal(values[6], alone.metrics[name][0], err_msg=name)
-        np.testing.assert_array_equal(values[[8, 6, 0]], other.metrics[name], err_msg=name)
-    assert together.identities[6] == alone.identities[0]
-
-
 def test_frozen_layers_stay_and_all_others_move(tmp_path: Path) -> None:
     space = {**SPACE, "axes": {"frozen_layers": [0, 2, 3]}, "seeds": 1, "keep": ["pretrain", "finetune"]}
     space["fixed"] = {**SMALL, "depth": 4}
@@ -196,62 +178,25 @@ def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> No
         assert steps.target_training_loss.iloc[-1] == pytest.approx(row.target_training_loss)
 
 
-STOPS = """
-import itertools, pathlib, threading
-import raysweep.trial.context
-from raysweep.workloads.vision import stages, training
-raysweep.trial.context.CHECKPOINT_SECONDS = -1
-folder = pathlib.Path({folder!r})
-def stop():
-    (folder / "reached").touch()
-    threading.Event().wait()
-calls, descend, evaluate = {{70: itertools.count(1), 20: itertools.count(1)}}, training.descend, stages.evaluate
-def counted(*given):
-    images = len(given[3])
-    call = next(calls[images])
-    for step, loss in enumerate(descend(*given), 1):
-        if images == 70:
-            with (folder / "steps").open("a") as file:
-                file.write(f"{{call}} ")
-        yield loss
-        if (images, call, step) == {at!r}:
-            stop()
-def evaluating(rows, parent, context):
-    if {at!r} == "evaluate":
-        stop()
-    return evaluate(rows, parent, context)
-training.descend, stages.evaluate = counted, evaluating
-"""
+def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = computed(tmp_path / "whole", {"pretrain_length": 3})
+    monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
+    steps, descend = [], training.descend
 
+    def counted(net: Any, optimizer: Any, pixels: Any, labels: Tensor, *more: Any) -> Iterator[Tensor]:
+        for loss in descend(net, optimizer, pixels, labels, *more):
+            steps.append(len(labels))
+            yield loss
+            if len(steps) == 3:  # of the second epoch the first of two
+                raise KeyboardInterrupt
 
-@pytest.mark.long
-def test_killed_in_every_stage_it_goes_on_and_every_epoch_is_computed_once(
-    call: Call, tmp_path: Path, storage: Path
-) -> None:
-    """In the middle of the second epoch, which goes on from its checkpoint; in the middle of a fine-tuning; and before
-    the first evaluation."""
-    reference = run(tmp_path / "whole", SPACE)
-    path = tmp_path / "small.yaml"
-    path.write_text(str(SPACE))
-    begin, go_on = ("run", path, "--executor", "inline"), ("resume", "small")
-    steps = []
-    for number, (command, at) in enumerate([(begin, (70, 2, 1)), (go_on, (20, 3, 4)), (go_on, "evaluate")]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        stops = STOPS.format(folder=str(folder), at=at)
-        with driving(*command, "--storage", storage, *QUIET, first=stops) as driver:
-            until((folder / "reached").exists, driver)
-        steps.append((folder / "steps").read_text().split() if (folder / "steps").exists() else [])
-    assert steps[0] == ["1", "1", "2"]
-    assert steps[1] == ["1"], "one step was left of the second epoch"
-    there = len(Store(storage / "store").stages())
-    assert 0 < there < STAGES
-    resumed = call("resume", "small", "--storage", storage, *QUIET)
-    match = re.search(r"stages: (.*)", resumed.err)
-    assert match
-    assert match[1].startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, ")
-    rows = raysweep.open("small", storage).results()
-    assert_same_rows(rows.to_dict("records"), reference.results().to_dict("records"))
+    monkeypatch.setattr(training, "descend", counted)
+    with pytest.raises(KeyboardInterrupt):
+        computed(tmp_path / "cut", {"pretrain_length": 3})
+    again = computed(tmp_path / "cut", {"pretrain_length": 3})
+    assert steps.count(70) == 3 * 2
+    for name, values in whole.metrics.items():
+        np.testing.assert_array_equal(again.metrics[name], values, err_msg=name)
 
 
 @pytest.mark.parametrize("model", shapes.MODELS)

@@ -1,7 +1,5 @@
 """Deep nets on folders of images, and on what cannot be read or imported."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

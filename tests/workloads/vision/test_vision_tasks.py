@@ -1,7 +1,5 @@
 """Which images and classes source and target are: counted; what identifies a row; and what is refused in one line."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

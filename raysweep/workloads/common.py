@@ -1,0 +1,38 @@
+"""Kinds of parameters and metrics that several workloads declare: ranges, units, letters and labels."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from raysweep.workloads.declaration import Metric, Parameter
+
+ABOVE_0: dict[str, Any] = {"minimum": 0, "open_minimum": True}
+ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 180, "symbol": "θ", "searched_by": "boundary"}
+RATE: dict[str, Any] = {**ABOVE_0, "symbol": "η", "searched_by": "optimum"}
+START: dict[str, Any] = {**ABOVE_0, "symbol": "α", "label": "initialization scale"}
+BUDGET: dict[str, Any] = {"unit": "steps", "minimum": 0, "infinite": True, "whole": True}
+FLOW_LENGTH = Parameter(
+    "pretrain_length",
+    float,
+    math.inf,
+    "gradient-flow time on the source task, .inf = converged",
+    unit="flow time",
+    minimum=0,
+    infinite=True,
+)
+EXACT_START = Parameter(
+    "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
+)
+
+Loss = partial(Metric, direction="minimize")
+Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
+GAIN = Gain(
+    "transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps", label="gain by fine-tuning"
+)
+
+
+def engine(default: str, engines: Mapping[str, str]) -> Parameter:
+    """How exactly rows are solved. engines: what each engine does, in words."""
+    how = "; ".join(engines.values())
+    return Parameter("engine", str, default, f"how exactly it is solved: {how}", choices=tuple(engines))
