@@ -206,7 +206,6 @@ def fits_in_this_process() -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a device where there is none."""
     if item.get_closest_marker("gpu"):
         import torch
 
@@ -222,7 +221,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
-    """Makes a block in which there is a GPU."""
     from pretend_cuda import pretended_gpu
 
     return pretended_gpu if kind == "pretended" else contextlib.nullcontext
@@ -230,7 +228,6 @@ def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
 
 @pytest.fixture
 def gpu(a_gpu: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
-    """There is a GPU."""
     with a_gpu():
         yield
 
@@ -267,7 +264,6 @@ def storage(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
-    """The small space in a file."""
     return written(tmp_path, small_space())
 
 
@@ -277,6 +273,21 @@ def small(call: Call, storage: Path, tmp_path: Path) -> Path:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
     assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0
     return storage / "small"
+
+
+@pytest.fixture
+def finished(small: Path) -> Path:
+    """A storage with the finished sweep `small`."""
+    return small.parent
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a folder with nothing in it."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -389,7 +400,6 @@ def executor(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Store:
-    """A stage store in a folder."""
     from raysweep.stages.store import Store
 
     return Store(tmp_path / "store", lease_seconds=20.0)
@@ -419,12 +429,10 @@ def run(storage: Path, space: Any = None, **options: Any) -> Sweep:
 
 
 def rows(sweep: Sweep) -> list[dict[str, Any]]:
-    """The rows of a sweep."""
     return sweep.results().to_dict("records")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, byte for byte."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 

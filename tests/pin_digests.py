@@ -5,8 +5,6 @@ identity_version, so that rows computed before are not taken for rows of the new
 with a version of its own changes (Stage.version), raise that too.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

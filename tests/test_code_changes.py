@@ -1,7 +1,5 @@
 """Rows that an older code of their workload computed are reused, replaced or refused, as one asks."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A row that fails leaves its neighbours and costs little, and a pack that lacks memory is halved."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The same rows as ever: small versions of the packaged spaces, and a storage of an earlier release gone on with."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No modules import each other in a circle, in types and within functions either; and what is slow to load waits."""
 
-from __future__ import annotations
-
 import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -22,7 +20,6 @@ def modules() -> dict[str, Path]:
 
 
 def imported(path: Path, every: dict[str, Path]) -> set[str]:
-    """The modules that a file imports anywhere."""
     names = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -1,7 +1,5 @@
 """No name and no link leads out of its folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What the README, docs/functions.md and docs/table_workloads.md show can be copied and does what it says."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
@@ -23,7 +21,6 @@ LARGEST_PAGE = 2_000_000  # bytes
 
 
 def block(language: str, text: str = README) -> str:
-    """The one block of that language."""
     result = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(result) == 1
     return result[0]

@@ -1,7 +1,5 @@
 """A sweep computes every row once, keeps what it has, and goes on from there; its ends are in test_driver_ends.py."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -194,7 +194,7 @@ def page_of(
 ) -> dict[str, Any]:
     """All that the page shows, by what templates call it.
 
-    set_up: one line on what was varied. meanings: what symbols stand for. rows: one line on cells, seeds and statuses.
+    set_up: one line on what was varied. meanings: of the metric, of papers. rows: one line on cells, seeds, statuses.
     figure: the picture at the top. about: the anchor of its part. state: what is missing while the sweep runs or after
     it was cut short. details: the set-up in full. provenance: where the numbers come from. spaces: resolved, as JSON.
     """
@@ -238,7 +238,11 @@ def page_of(
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": varied_in_short(design, workload),
         "meanings": meanings(workload, findings[top].metric if top is not None else "", cited),
+<<<<<<< HEAD
         "rows": f"{seeds_words(frame)}; {rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
+=======
+        "rows": f"{seeds_words(frame)}; {rows_words(frame)}",
+>>>>>>> main
         "parts": parts,
         "warnings": about.warnings,
         "figure": None if top is None else pictures[top][0],
@@ -253,6 +257,7 @@ def page_of(
     }
 
 
+<<<<<<< HEAD
 def joined(parts: list[Part]) -> None:
     """Give questions after the first that have one answer, without a table, one heading."""
     said = dict[str, int]()
@@ -267,3 +272,10 @@ def meanings(workload: Workload, metric: str, cited: str) -> str:
     """What a metric with a label is, and which papers letters name."""
     labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
     return " ".join(f"{capitalized(text)}." for text in (next(labelled, ""), cited) if text)
+=======
+def meanings(workload: Workload, metric: str, cited: str) -> str:
+    """What a metric with a label stands for, and which papers letters name."""
+    labelled = [one for one in workload.metrics if one.name == metric and one.label]
+    texts = [*(f"{one.label}: {one.description}" for one in labelled), cited]
+    return " ".join(f"{capitalized(text)}." for text in texts if text)
+>>>>>>> main

@@ -1,8 +1,6 @@
 """Every benchmark that can be run does run, at a tiny size and in this process, so that no renamed function breaks one
 unseen. What it measures here means nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -94,7 +92,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    """What the command line of a benchmark says."""
     monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, arguments)])
 
 
@@ -107,7 +104,6 @@ def first(patch: pytest.MonkeyPatch, module: str, *names: str) -> None:
 
 
 def printed(patch: pytest.MonkeyPatch, module: str, *arguments: object) -> str:
-    """What a benchmark prints."""
     asked(patch, *arguments)
     with contextlib.redirect_stdout(io.StringIO()) as stream:
         import_module(f"benchmarks.{module}").main()
@@ -115,7 +111,6 @@ def printed(patch: pytest.MonkeyPatch, module: str, *arguments: object) -> str:
 
 
 def called(module: str, function: str, *arguments: object) -> Any:
-    """What a function of a benchmark gives."""
     return getattr(import_module(f"benchmarks.{module}"), function)(*arguments)
 
 

@@ -1,7 +1,5 @@
 """The arithmetic of the language benchmark, by hand; and what it says without a GPU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """`make bench-search` counts rightly what searches take: by hand on small pools."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

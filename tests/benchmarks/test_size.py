@@ -1,7 +1,5 @@
 """Work that must not grow with the number of cells, or not faster than it: counted, not timed (benchmarks/size.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

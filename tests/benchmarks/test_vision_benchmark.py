@@ -1,7 +1,5 @@
 """The two loops of the benchmark of nets on images do the same work."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode

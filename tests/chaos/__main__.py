@@ -4,8 +4,6 @@ Every kind of sweep has a process of its own (those on Ray share one), so that t
 machine that is used.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import multiprocessing
@@ -47,7 +45,6 @@ def main() -> None:
 
 
 def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
-    """The result as Markdown."""
     totals = {
         "faults injected": tally.faults,
         "what undisturbed sweeps leave behind and these do not, or otherwise": tally.differences.total(),

@@ -1,7 +1,5 @@
 """What goes wrong on the disk between two drivers: damaged files, and what dead writers leave behind."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

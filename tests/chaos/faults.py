@@ -1,7 +1,5 @@
 """What goes wrong at a random moment of a driver's life, and which faults can happen to which kind of sweep."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -46,7 +44,6 @@ class Disturbance:
     seconds_to_end: float = 0.0
 
     def start(self) -> Process:
-        """The driver."""
         return self.sweep.start(self.word)
 
     def wait(self, process: Process) -> bool:
@@ -128,7 +125,6 @@ def _trials(raylet: int | None) -> list[int]:
 def _terminal_gone(life: Disturbance) -> bool:
     process = life.sweep.start(life.word, terminal=True)
     injected = life.wait(process)
-    assert process.stderr is not None
     process.stderr.close()
     _undisturbed_end(life, process)
     return injected
@@ -168,7 +164,6 @@ def _database_locked(life: Disturbance) -> bool:
 
 
 def _server_killed(life: Disturbance) -> bool:
-    assert life.server is not None
     process = life.start()
     injected = life.wait(process)
     if injected:
@@ -183,7 +178,6 @@ def _server_killed(life: Disturbance) -> bool:
 
 
 def _server_away(life: Disturbance) -> bool:
-    assert life.server is not None
     injected = life.sweep.exists  # a new sweep would rightly be refused
     if injected:
         life.server.kill()
@@ -195,7 +189,6 @@ def _server_away(life: Disturbance) -> bool:
 
 def _server_unwell(*illnesses: Illness) -> Callable[[Disturbance], bool]:
     def inject(life: Disturbance) -> bool:
-        assert life.server is not None
         process = life.start()
         injected = life.wait(process)
         if injected:

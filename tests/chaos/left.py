@@ -1,7 +1,5 @@
 """What sweeps leave behind in ledger, store and MLflow, and how disturbed ones differ from undisturbed ones."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -4,8 +4,6 @@
 begins although it is there, or although a living process has begun it, says so in a line "twice".
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """What is disturbed: small sweeps of several kinds, and what each leaves behind when nobody disturbs it."""
 
-from __future__ import annotations
-
 import copy
 import os
 import shutil
@@ -11,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -149,7 +147,7 @@ class Sweep:
         for path in kind.marks.glob("*") if kind.marks else ():
             path.unlink()
 
-    def companion(self) -> Sweep:
+    def companion(self) -> Self:
         """The sweep that shares its storage."""
         other = copy.copy(self)
         other.name = "companion"
@@ -161,7 +159,6 @@ class Sweep:
 
     @property
     def store(self) -> Store:
-        """Its store."""
         return Store(str(self.storage / "store"))
 
     def damage(self, stage: str) -> None:
@@ -172,7 +169,6 @@ class Sweep:
 
     @property
     def exists(self) -> bool:
-        """Whether it has a record."""
         return (self.folder / "sweep.json").exists()
 
     def events(self) -> int:

@@ -1,7 +1,5 @@
 """A small sweep disturbed at random moments comes out as if it had been left alone. `make chaos` does more of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.chaos.world import chaos

@@ -1,7 +1,5 @@
 """A real MLflow server on the loopback that can be taken away and brought back."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -37,7 +35,6 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Until it answers."""
         if self.process is not None:
             return
         where = ["--backend-store-uri", f"sqlite:///{self.database}"]

@@ -1,7 +1,5 @@
 """An MLflow server behind a proxy that, for a while, answers 500 or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import http.server
@@ -29,12 +27,10 @@ class UnwellServer(Server):
         self.uri = f"http://127.0.0.1:{self._proxy.server_address[1]}"
 
     def start(self) -> None:
-        """Until it answers, at the address that it had before."""
         self._proxy = self._proxy or self._listen(int(self.uri.rpartition(":")[2]))
         super().start()
 
     def kill(self) -> None:
-        """At once: nobody listens any more."""
         if self._proxy:
             self._proxy.shutdown()
             self._proxy.server_close()
@@ -65,7 +61,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     unwell: UnwellServer
 
     def answer(self) -> None:
-        """Whatever is asked."""
         unwell = self.unwell
         illness = unwell.illness if unwell.dice.random() < unwell.share else None
         self.close_connection = True

@@ -1,7 +1,5 @@
 """Waiting for what another process does: a look now and then, with a deadline and an eye on the process."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Where sweeps are disturbed: the places they share, what they should come out as, and the tally of what they did."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
@@ -15,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -39,17 +38,15 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     @property
     def faults(self) -> int:
-        """How many faults were injected."""
         return self.injected.total()
 
     @property
     def well(self) -> bool:
-        """Whether everything came out as it should."""
         return not self.differences and not self.complaints
 
 
@@ -77,7 +74,6 @@ class Chaos:
         self._number = 0
 
     def close(self) -> None:
-        """Stop what was started here."""
         if self.server:
             self.server.kill()
 

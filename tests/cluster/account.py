@@ -1,7 +1,5 @@
 """An account of Amazon's without Amazon: moto on the loopback, and for each instance in it a machine of the tests."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +30,6 @@ def client(variables: dict[str, str], service: str) -> Any:
 
 
 def network_on_loopback(variables: dict[str, str]) -> str:
-    """A VPC whose machines get addresses of the loopback, besides the one that every account has; returns its id."""
     ec2 = client(variables, "ec2")
     network = ec2.create_vpc(CidrBlock="127.0.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=network, CidrBlock="127.0.0.16/28")["Subnet"]["SubnetId"]
@@ -41,7 +38,6 @@ def network_on_loopback(variables: dict[str, str]) -> str:
 
 
 def instances(variables: dict[str, str]) -> list[dict[str, Any]]:
-    """Every instance of the account as EC2 describes it, ended ones too."""
     told = client(variables, "ec2").describe_instances()
     return [instance for reservation in told["Reservations"] for instance in reservation["Instances"]]
 

@@ -1,7 +1,5 @@
 """A reader of clusters/README.md: a copy of the repository, and a terminal in which the README's lines are typed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ Nothing of the user is touched: not ~/.ssh (the client finds its configuration b
 stop`, which `ray up` and `ray down` run, ends every Ray process it can see: a server sees only its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

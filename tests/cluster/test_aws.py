@@ -5,8 +5,6 @@ address that moto gave it. The public addresses are moto's inventions: the SSH c
 and any other to a closed port of the loopback, so that nothing leaves this machine.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile
@@ -39,7 +37,6 @@ class Cloud:
     words: dict[str, str]
 
     def type(self, line: str) -> Done:
-        """One line, in a shell of the checkout."""
         return type_line(self.machines, self.checkout, self.edited(line))
 
     def edited(self, text: str) -> str:
@@ -49,7 +46,6 @@ class Cloud:
         return text
 
     def instances(self, kind: str = "", states: tuple[str, ...] = ("pending", "running")) -> list[dict[str, Any]]:
-        """What the account has of one type of node of aws.yaml (or of all)."""
         return [
             instance
             for instance in account.instances(self.machines.variables)

@@ -1,7 +1,5 @@
 """clusters/README.md, "Your own machines", followed word for word; the machines are two SSH servers on loopback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -87,7 +85,6 @@ class Cluster:
         ).stdout
 
     def nodes(self) -> str:
-        """What Ray says of its nodes."""
         return self.type("ray exec my-cluster.yaml 'ray status'").text
 
     def finished(self, sweep: str) -> bool:
@@ -97,7 +94,6 @@ class Cluster:
 
 
 def lines_of_readme() -> list[str]:
-    """Every command of the section, in order."""
     return [line for block in blocks_of_readme("Your own machines", "bash") for line in block.splitlines()]
 
 

@@ -1,7 +1,5 @@
 """Every file in clusters/ holds against Ray's own schema, and says what that schema lacks about money and security."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

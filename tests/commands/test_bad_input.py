@@ -1,7 +1,5 @@
 """Bad input: exit 2, one line that begins with the path of the key, nothing created, nothing recorded touched."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command line keeps to its contract: what goes to stdout, which exit code, and that it is quick to answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -20,13 +18,6 @@ from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
 
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
-
-
-@pytest.fixture
-def finished(call: Call, space: Path, storage: Path) -> Path:
-    """A storage with the finished sweep `small`."""
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
-    return storage
 
 
 def test_help_names_every_command(call: Call) -> None:
@@ -183,8 +174,6 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path
     printing = subprocess.Popen(
         command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert printing.stdout is not None
-    assert printing.stderr is not None
     assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
     printing.stdout.close()
     assert printing.stderr.read() == b""

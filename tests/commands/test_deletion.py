@@ -1,7 +1,5 @@
 """A deletion has its sweep for itself from first to last; one that is cut short is finished by the next."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any

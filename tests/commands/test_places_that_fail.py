@@ -1,31 +1,14 @@
 """Places that are unreadable, full or no place at all, and arguments too many: exit 2, one line, nothing written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import QUIET, Call, Outcome, command, files_of, process, refused
-from conftest import run as run_sweep
 from disks import NO_BYTECODE, bound_by_permissions
 
-
-@pytest.fixture
-def finished(storage: Path) -> Path:
-    """A storage with the finished sweep `small`."""
-    run_sweep(storage)
-    return storage
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 @pytest.mark.parametrize(

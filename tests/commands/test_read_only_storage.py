@@ -1,7 +1,5 @@
 """A storage that may not be written: what reads works, what writes says so in one line, and nothing changes."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Iterator
@@ -45,15 +43,6 @@ def mount(filled: Path, tmp_path: Path) -> Iterator[Path]:
         shutil.copytree(filled, place, dirs_exist_ok=True)
         assert mounted("-o", "remount,ro", str(place))
         yield place
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, which may be written."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path, elsewhere: Path) -> None:
@@ -138,12 +127,10 @@ def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: 
 
 
 def fill(path: Path) -> None:
-    """Write a file until its disk is full."""
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as filler:
         while filler.write(bytes(4096)):
             pass
 
 
 def stages(storage: Path) -> list[str]:
-    """The stages that are published in a storage."""
     return sorted(path.stem for path in (storage / "store" / "entries").glob("*.json"))

@@ -1,7 +1,5 @@
 """How a running sweep is seen and bounded: status and its watch, hours, logs of trials, runs in MLflow by choice."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import threading
@@ -92,7 +90,6 @@ def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
 
 def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: Path, tmp_path: Path) -> None:
     with driving("status", "seen", "--storage", storage, "--watch") as watcher:
-        assert watcher.stdout is not None
         assert "running, 1 of 2" in watcher.stdout.readline()
         (tmp_path / "go").touch()
         rest = watcher.communicate(timeout=PATIENCE)[0]

@@ -1,7 +1,5 @@
 """What is said of a sweep whose rows are all there: while its report and its mirror are written, and afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -35,7 +33,6 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
         with nobody_else_writes(database):
             until((storage / "small" / signs.PHASE).exists, driver)
             said = call("status", "small", "--storage", storage).out
-            assert driver.stderr is not None
             told = next((line for line in driver.stderr if "Ctrl-C is safe" in line), "")
         assert told.startswith("writing the last 6 cells to MLflow; all rows are kept: Ctrl-C is safe here, and ")
         assert f"`raysweep sync small --storage {storage}` writes what is missing then" in told

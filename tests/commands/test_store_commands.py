@@ -1,7 +1,5 @@
 """What `raysweep store list`, `verify` and `prune` say and take away, and what they leave alone."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

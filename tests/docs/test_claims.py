@@ -1,7 +1,5 @@
 """Every number of CLAIMS.md that has an error or an interval stands in a committed table of its space."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 
@@ -34,19 +32,16 @@ class Claim(NamedTuple):
 
 
 def measured(text: str) -> list[Number]:
-    """The numbers with an error or an interval in a text."""
     return [Number(m[0], m.groups()) for each in MEASURED for m in re.finditer(rf"(?<![\w.,]){each}", text)]
 
 
 def claims() -> list[Claim]:
-    """The rows of the table of claims that rest on sweeps."""
     lines = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")]
     rows = [cells for cells in lines[2:] if len(cells) == 5 and not cells[4].startswith("`pytest")]
     return [Claim(tuple(re.findall(r"(?:`|--name )([a-z]\w+)", row[4])), " | ".join(row[2:4])) for row in rows]
 
 
 def table(space: str, name: str) -> pd.DataFrame:
-    """A committed table in full."""
     return pd.read_csv(REPORTS / "tables" / space / f"{name}.csv")
 
 
@@ -104,12 +99,10 @@ def test_every_claim_rests_on_a_committed_table() -> None:
 
 
 def text_of(space: str) -> str:
-    """What the claims say of a space."""
     return "\n".join(claim.text for claim in claims() if space in claim.spaces)
 
 
 def cell(space: str, name: str, **values: float) -> float:
-    """The mean in one cell of a table."""
     rows = table(space, name)
     chosen = np.logical_and.reduce([np.isclose(rows[key], value) for key, value in values.items()])
     return float(rows.loc[chosen, "mean"].item())

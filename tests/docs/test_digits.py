@@ -1,7 +1,5 @@
 """The documented staged workload (docs/digits) does what docs/staged_workloads.md says of it."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The gallery of reports agrees with the claims, with the committed tables and with the spaces."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy
@@ -23,8 +21,6 @@ NUMBER = re.compile(r"(?<![\w.,_])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w.])")
 
 
 class Shown(NamedTuple):
-    """One row of the gallery."""
-
     space: str
     folder: str
     said: str
@@ -32,7 +28,6 @@ class Shown(NamedTuple):
 
 
 def rows() -> list[Shown]:
-    """The rows of the gallery's tables."""
     found = []
     for line in GALLERY.splitlines():
         if line.startswith("| <a"):

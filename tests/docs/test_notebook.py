@@ -1,7 +1,5 @@
 """docs/notebook.ipynb: its cells run as plain Python, and what stands below them is what they give."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -17,12 +15,10 @@ CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
 def outputs(cell: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """The outputs of a cell that are of this kind."""
     return [output for output in cell["outputs"] if output["output_type"] == kind]
 
 
 def without_time(text: str) -> str:
-    """The text without the time of the last run."""
     return re.sub(r"last run: .*", "last run", text)
 
 

@@ -1,7 +1,5 @@
 """The analysis that docs/analyses.md shows: its function, line of a space, entry point and lines of Python."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib
@@ -24,7 +22,6 @@ QUIET: dict[str, Any] = {"tracking_uri": "none", "say": lambda line: None}
 
 
 def block(language: str) -> str:
-    """The one block of that language of this section."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return found
 

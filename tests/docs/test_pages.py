@@ -1,7 +1,5 @@
 """README, docs and the gallery of reports: links lead somewhere, commands and spaces that stand there are taken."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """docs/real_runs.ipynb: its 30 lines answer tables like those of Step Law and Pythia, and the tables themselves."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The example of docs/runs_elsewhere.md, and the sources and options that the page lists."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

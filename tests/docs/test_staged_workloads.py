@@ -1,7 +1,5 @@
 """What docs/staged_workloads.md shows is what the example has, and does what it says."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """A row that kills the process that computes it fails, with the name of the signal, and all others are computed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

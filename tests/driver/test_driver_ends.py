@@ -1,7 +1,5 @@
 """A driver that is told to end, or killed, leaves a sweep that another goes on with; and a sweep has one at a time."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ test_full_disk, test_ledger and test_store_damage (damage), test_store_crashes, 
 and test_chaos, where it all happens at random moments.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
@@ -34,7 +32,6 @@ INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 
 def begun(database: Path) -> bool:
-    """Whether a sweep has a run in MLflow."""
     return sql(database, "SELECT COUNT(*) FROM runs") > [(0,)]
 
 
@@ -143,7 +140,6 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
     assert (refused.code, refused.err.partition(":")[0]) == (2, "resources.cpus_per_trial"), refused
     assert files_of(storage) == before
     with driving(*extending) as driven:
-        assert driven.stderr is not None
         assert driven.stderr.readline() == "starting Ray\n"
     assert process("resume", "small", *arguments, "--executor", "inline").code == 0
     assert len(open_sweep("small", storage).results()) == 6 * 5

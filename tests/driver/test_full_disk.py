@@ -1,7 +1,5 @@
 """A disk that is full ends a sweep in one line and costs nothing that is there; with room it goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, halted, process, refused

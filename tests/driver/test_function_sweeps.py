@@ -65,7 +65,6 @@ def by_hand() -> list[tuple[Any, ...]]:
 
 
 def rows_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """The rows of a table of results."""
     return list(table[["lr", "depth", "optimizer", "seed", "loss", "accuracy"]].itertuples(index=False, name=None))
 
 

@@ -1,7 +1,5 @@
 """Rows that are computed stay, whatever goes wrong after; what could not be begun leaves nothing behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +49,6 @@ def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    """A text of a user's own."""
     path = tmp_path / "text.txt"
     path.write_text("\n\n".join(f"paragraph {number} says {number * number} and nothing else" for number in range(400)))
     return path

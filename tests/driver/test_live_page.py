@@ -1,7 +1,5 @@
 """While a sweep runs, its page is written after rounds: seldom, cheaply, and never at the cost of rows."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -12,8 +10,6 @@ from raysweep.driver.live_page import EVERY, SHARE, LivePage
 
 
 class Clock:
-    """A clock that a test moves."""
-
     now = 0.0
 
     def __call__(self) -> float:

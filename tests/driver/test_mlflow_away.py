@@ -1,7 +1,5 @@
 """A tracking server that goes away, comes back or is locked: no row waits for it, no run is lost and none is twice."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

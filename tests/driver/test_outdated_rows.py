@@ -1,7 +1,5 @@
 """Rows that are no longer what they would be today: content, code and metrics that changed since they were computed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

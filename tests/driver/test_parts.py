@@ -1,7 +1,5 @@
 """Fewer seeds or values than a sweep has: the rows that are asked for, and the sweep stays what it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The progress line says how much time is left."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys
@@ -23,7 +21,6 @@ from tests.chaos.waiting import wait_for
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A clock that a test sets: `now`, in seconds."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
@@ -117,7 +114,7 @@ def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
     result: list[str] = []
 
     class Told(Progress):
-        def __enter__(self) -> Told:
+        def __enter__(self) -> Progress:
             monkeypatch.setattr(Context, "log", lambda context, step, **logged: result.append(self.line()))
             return super().__enter__()
 

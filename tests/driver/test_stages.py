@@ -1,7 +1,5 @@
 """Every distinct pretraining once: what a dry run says of it, what runs then compute, and what is left for the next."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,8 +34,6 @@ def asked(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def space(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a space into a file."""
-
     def write(**changes: Any) -> Path:
         return written(tmp_path, asked(**changes))
 

@@ -1,7 +1,5 @@
 """A plan reads each text of its cells once, sees that one has changed, and says which one is gone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,6 @@ def put(text: Path, what: str = "the text") -> Path:
 
 
 def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
-    """The stages of a plan over one text, by their ids."""
     axes = {
         "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
         "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],

@@ -1,8 +1,6 @@
 """The four axes of one language model, the deeper ones trained by gangs: on a cluster what a dry run says, and here a
 tiny version from end to end on two cores."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A trial of several workers gives the rows of one, whatever becomes of a worker and wherever the workers are."""
 
-from __future__ import annotations
-
 import functools
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Machines that an autoscaler adds are counted on and waited for, and rows are the same on several machines."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

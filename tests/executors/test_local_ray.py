@@ -1,8 +1,6 @@
 """The Ray that a sweep starts on this machine: nobody else reaches it, wherever the user's folders lie; and what a row
 may ask of the Ray in which it is computed."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

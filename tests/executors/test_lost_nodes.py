@@ -1,7 +1,5 @@
 """A gang loses the machines of its workers, one after the other, and goes on where it stopped on what there is then."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

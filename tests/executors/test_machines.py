@@ -1,8 +1,6 @@
 """What a trial takes may depend on the cell; how many trials there is room for on machines that are up or that may be
 added; what can never fit is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys
@@ -87,7 +85,6 @@ def autoscaler(path: Path, configuration: str) -> Iterator[None]:
     started = subprocess.Popen(
         [sys.executable, "-c", "input('up\\n')", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert started.stdout is not None
     assert started.stdout.readline() == b"up\n"  # before, its command line may not be there yet
     yield
     started.communicate(b"\n", timeout=PATIENCE)

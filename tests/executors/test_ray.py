@@ -1,7 +1,5 @@
 """On Ray a sweep gives the rows it gives in one process, whatever becomes of a worker."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which Ray may be installed: one whose private parts, where they are used, are those that were tested."""
 
-from __future__ import annotations
-
 import ast
 import pkgutil
 import re

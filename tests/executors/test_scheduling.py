@@ -1,7 +1,5 @@
 """A sweep is a graph of stages: each is computed once, before what needs it, and nobody waits for it on a core."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess
@@ -44,7 +42,6 @@ def noted(folder: Path, what: str, *names: str) -> Counter[str]:
 
 
 def logs(sweep: Path) -> list[str]:
-    """What the trials of a sweep said."""
     return [path.read_text() for path in (sweep / "logs").iterdir()]
 
 

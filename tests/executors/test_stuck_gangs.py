@@ -1,7 +1,5 @@
 """Workers that train together do not wait for one of them that is stuck, dead or out of memory."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

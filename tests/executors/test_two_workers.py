@@ -1,8 +1,6 @@
 """Two workers that train together: what one of them has no memory for, cannot compute or is late with ends for both; a
 stage that another trial computes is given up."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 `--write` notes that they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

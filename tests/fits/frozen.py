@@ -4,8 +4,6 @@ The posteriors are sampled, and a last digit can decide a step of the sampler. N
 instructions that every x86 machine since 2013 has, whatever the machine.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -50,7 +48,6 @@ def rows(x: Array, mean: Array, seed: int, draws: int = 5, size: float = 0.05, k
 
 
 def lost(frame: pd.DataFrame, where: pd.Series, status: str = "diverged") -> pd.DataFrame:
-    """The rows, some of them without a value."""
     return frame.assign(status=np.where(where, status, "ok"), y=frame["y"].where(~where))
 
 
@@ -265,7 +262,6 @@ def table() -> pd.DataFrame:
 
 
 def write(path: Path) -> None:
-    """Write the table, in a process of its own with the common instructions."""
     subprocess.run([sys.executable, "-m", "tests.fits.frozen", path], env={**os.environ, **COMMON}, check=True)
 
 

@@ -1,12 +1,11 @@
 """A 0 beside a logarithmic axis, and values over decades on a linear one: neither gives a confident wrong place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from raysweep.fits import fit_inflection, fit_optimum
 from raysweep.fits.reasons import Reason
@@ -26,8 +25,7 @@ def rows(at_zero: float, seed: int = 0, best: float = BEST, decays: tuple[float,
     every = np.array([0.0, *decays])
     mean = np.append(at_zero, 0.08 * np.log10(np.array(decays) / best) ** 2)
     loss = 1 + mean + rng.normal(0, 0.01, (8, 1)) + rng.normal(0, 0.01, (8, len(every)))
-    draws = np.repeat(np.arange(8), len(every))
-    return pd.DataFrame({"decay": np.tile(every, 8), "seed": draws, "loss": loss.ravel()})
+    return rows_of(every, loss, "decay loss")
 
 
 def turn(frame: pd.DataFrame) -> Fit:

@@ -1,13 +1,13 @@
 """The boundary fit, held against surfaces whose zero line is known."""
 
-from __future__ import annotations
-
+import functools
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.outcomes import outcome
@@ -15,6 +15,7 @@ from raysweep.fits import fit_boundary, fit_inflection
 from raysweep.fits.boundary import find_zero
 from raysweep.fits.reasons import Reason
 
+frame_of = functools.partial(rows_of, names="x value")
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
 CURVES: dict[str, Curve] = {
@@ -41,13 +42,6 @@ def draws_of(kind: str, rng: np.random.Generator, draws: int, x: np.ndarray, siz
             "shift only": shift * np.ones(len(x)),
             "shift and slope": shift + slope * (2 * x - 1) + 0.1 * noise,
         }[kind]
-    )
-
-
-def frame_of(x: np.ndarray, values: np.ndarray, **columns: float) -> pd.DataFrame:
-    draws, points = values.shape
-    return pd.DataFrame(
-        {"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), points), "value": values.ravel(), **columns}
     )
 
 

@@ -1,7 +1,5 @@
 """Draws that were not computed are predicted from other cells: means stay right, and so do their errors."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

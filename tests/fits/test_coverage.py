@@ -1,7 +1,5 @@
 """The intervals of turns are as wide as they say: a small version of `benchmarks/coverage`, and its table."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

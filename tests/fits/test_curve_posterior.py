@@ -1,7 +1,5 @@
 """The posterior of one mean curve, held against closed forms, another library, its own prior and its symmetries."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

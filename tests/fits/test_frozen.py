@@ -1,7 +1,5 @@
 """Every fit gives what it gave before: to be written anew (`python -m tests.fits.frozen`) where a change is meant."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 

@@ -1,12 +1,12 @@
 """The inflection fit, held against curves whose turning point is known."""
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 from scipy.stats import ttest_1samp
 
 from raysweep.fits import fit_inflection
@@ -15,6 +15,7 @@ from raysweep.fits.reasons import Reason, message
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
+frame_of = functools.partial(rows_of, names="x loss")
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
 CURVES: dict[str, Curve] = {
@@ -33,13 +34,6 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int, t: np.ndarray, siz
     noise = rng.standard_normal((draws, len(t)))
     slope = rng.standard_normal((draws, 1)) * (t - 0.5)
     return level + size * {"independent": noise, "growing": noise * (0.5 + t), "own turn": slope + 0.05 * noise}[kind]
-
-
-def frame_of(x: np.ndarray, values: np.ndarray, **columns: str) -> pd.DataFrame:
-    draws, points = values.shape
-    return pd.DataFrame(
-        {"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), points), "loss": values.ravel(), **columns}
-    )
 
 
 def test_interval_covers_the_known_turn() -> None:

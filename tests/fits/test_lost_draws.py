@@ -1,12 +1,11 @@
 """The few draws that are left where most diverged or failed decide nothing, and what was never computed is missing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.comparison import paired
@@ -24,8 +23,7 @@ U = np.linspace(-4, -1, 10)
 def frame_of(mean: np.ndarray, **columns: Any) -> pd.DataFrame:
     """Ten draws at ten rates."""
     values = mean + 0.01 * np.random.default_rng(3).standard_normal((10, len(U)))
-    rows = {"lr": np.tile(10**U, 10), "seed": np.repeat(np.arange(10), len(U)), "loss": values.ravel(), "status": "ok"}
-    return pd.DataFrame({**rows, **columns})
+    return rows_of(10**U, values, "lr loss", status="ok", **columns)
 
 
 def survived(frame: pd.DataFrame, rate: float, status: str, value: float, left: float) -> pd.DataFrame:

@@ -1,7 +1,5 @@
 """Where a power law meets a level: intervals cover the place as often as they say, and what cannot be said is not."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from raysweep.analyses.findings import one_finding
 from raysweep.fits.power_law import Meeting, fit_meeting
@@ -20,12 +19,8 @@ PLACE = (0.02 / 3.0) ** (-1 / 1.18)  # of 3 x^-1.18 = 0.02
 
 def frame_of(log_y: np.ndarray, log_level: np.ndarray, x: np.ndarray = X) -> pd.DataFrame:
     """Rows of log y (draws, points), and of the logarithm of the level of each draw."""
-    draws, points = log_y.shape
-    seeds = np.repeat(np.arange(draws), points)
-    level = np.exp(np.repeat(log_level, points))
-    return pd.DataFrame(
-        {"n": np.tile(x, draws), "seed": seeds, "status": "ok", "risk": np.exp(log_y).ravel(), "level": level}
-    )
+    level = np.exp(np.repeat(log_level, len(x)))
+    return rows_of(x, np.exp(log_y), "n risk", status="ok", level=level)
 
 
 def drawn(rng: np.random.Generator, draws: int, noise: float, shared: float) -> pd.DataFrame:

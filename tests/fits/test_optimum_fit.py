@@ -1,13 +1,13 @@
 """The fit of the optimal rate, held against curves whose optimum is known."""
 
-from __future__ import annotations
-
+import functools
 import inspect
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 from scipy.stats import binom
 
 from benchmarks.edges import stays_level
@@ -19,6 +19,7 @@ from raysweep.fits.reasons import Reason
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
+frame_of = functools.partial(rows_of, names="lr loss")
 Curve = Callable[[np.ndarray], np.ndarray]
 
 CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rates being 1 long
@@ -43,13 +44,6 @@ def noise_of(kind: str, rng: np.random.Generator, curve: np.ndarray, draws: int,
         "own": slope + 0.05 * noise,
     }
     return 0.5 * rng.standard_normal((draws, 1)) + size * shaped[kind]
-
-
-def frame_of(rates: np.ndarray, values: np.ndarray, **columns: object) -> pd.DataFrame:
-    draws, points = values.shape
-    return pd.DataFrame(
-        {"lr": np.tile(rates, draws), "seed": np.repeat(np.arange(draws), points), "loss": values.ravel(), **columns}
-    )
 
 
 def test_interval_covers_the_known_optimum() -> None:

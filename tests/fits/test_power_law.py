@@ -1,12 +1,11 @@
 """Exponents of power laws: intervals cover the exponent as often as they say, and a law that bends is told from one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 from test_regime import as_transfer, frame_of
 
 from raysweep.analyses.findings import one_finding
@@ -29,10 +28,7 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int) -> np.ndarray:
 
 
 def rows(log_y: np.ndarray, x: np.ndarray = X) -> pd.DataFrame:
-    """Rows of log y, (draws, points)."""
-    draws = len(log_y)
-    at = {"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), len(x)), "status": "ok"}
-    return pd.DataFrame({**at, "y": np.exp(log_y).ravel()})
+    return rows_of(x, np.exp(log_y), status="ok")
 
 
 def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:

@@ -1,7 +1,5 @@
 """Independent fits in several processes: the same numbers, the same errors, and nothing that stays behind."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading
@@ -28,7 +26,6 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether there is such a process."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

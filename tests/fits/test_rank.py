@@ -1,7 +1,5 @@
 """Rank correlation over units: what it is, and how often its interval holds the value of the population."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

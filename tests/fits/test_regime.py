@@ -1,7 +1,5 @@
 """The regime of the optimal rate, held against optima that move by a known power of the length."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 from scipy.special import stdtrit
 
 from benchmarks.real_slopes import sweeps
@@ -62,17 +61,8 @@ def frame_of(
             "own": (tilt[:, :1] + 0.5 * tilt[:, 1:] * t) * distance + 0.05 * scatter,
         }[kind]
         values = SHAPES[shape](distance) + lowest[0] * t + lowest[1] * t**2 + level + size * noise
-        parts.append(
-            pd.DataFrame(
-                {
-                    "lr": np.tile(rates, draws),
-                    "length": length,
-                    "seed": np.repeat(np.arange(draws), points),
-                    "loss": values.ravel(),
-                    "status": np.where(values.ravel() > 60, "diverged", "ok"),
-                }
-            )
-        )
+        status = np.where(values.ravel() > 60, "diverged", "ok")
+        parts.append(rows_of(rates, values, "lr loss", length=length, status=status))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -1,7 +1,5 @@
 """What a report concludes from draws holds as often as it says: joint tests, rank correlations, turning points."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,6 @@ def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
             distances = displacements(rows, table.assign(status="located", scale="linear"), "x", "load", "value")
             assert distances.to_numpy() == pytest.approx(np.repeat(-0.05 * shift[:, None] - bias, 3, axis=1))
             test = joint(distances.to_numpy())
-            assert test is not None
             beyond[bias] += abs(test.z) > 1.96
     assert beyond[0.0] <= 8  # 3 expected; 9 or more in 0.3 % of runs
     assert beyond[0.05] >= 40  # a bias of 3 standard errors
@@ -92,7 +89,6 @@ def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nea
     assert min(shares[key] for key in ("independent", "one effect a draw", "four draws")) >= 0.91  # 0.95 - 3 sd
     assert shares["slices of skewed draws"] >= 0.87  # their own standard deviations in the weights give 0.61
     missed = joint(sizes * (rng.standard_normal((20, 60)) + 0.2))
-    assert missed is not None
     assert missed.z > 3
     assert joint(rng.standard_normal((3, 5))) is None
     assert joint(np.zeros((9, 5))) is None

@@ -1,7 +1,5 @@
 """The factor between the best values of two settings: what draws do to both cancels, and the interval covers it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

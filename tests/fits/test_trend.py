@@ -1,12 +1,11 @@
 """Progressive sensitivity as a test: trends that are there are found, trends that are not are found one time in 20."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 from scipy import stats
 from test_regime import as_transfer, frame_of
 
@@ -32,7 +31,7 @@ def rows(
         + tilt * rng.standard_normal((draws, 1)) * t
         + noise * rng.standard_normal((draws, len(X)))
     )
-    return pd.DataFrame({"x": np.tile(X, draws), "seed": np.repeat(np.arange(draws), len(X)), "y": values.ravel()})
+    return rows_of(X, values)
 
 
 @pytest.mark.simulation
@@ -93,9 +92,7 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np
 
 def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
     """The trend of the mean curve plus the noise, over X."""
-    draws, points = noise.shape
-    at = {"x": np.tile(X[:points], draws), "seed": np.repeat(np.arange(draws), points)}
-    return fit_trend(pd.DataFrame({**at, "y": (mean + noise).ravel()}), "x", "y", "seed")
+    return fit_trend(rows_of(X[: noise.shape[1]], mean + noise), "x", "y", "seed")
 
 
 @pytest.mark.simulation
@@ -160,7 +157,6 @@ def plug_in(closed_form: Any = None) -> Workload:
 
 
 def trend_of(frame: pd.DataFrame) -> Finding:
-    """The trend of loss over x."""
     return trend.run(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
 
 
@@ -168,8 +164,7 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
     """Five draws of a curve, each with a constant of its own and noise of that size."""
     rng = np.random.default_rng(seed)
     values = curve(x) + rng.standard_normal((5, 1)) + size * rng.standard_normal((5, len(x)))
-    rows = {"x": np.tile(x, 5), "seed": np.repeat(np.arange(5), len(x)), "status": "ok", "loss": values.ravel()}
-    return pd.DataFrame(rows)
+    return rows_of(x, values, "x loss", status="ok")
 
 
 @pytest.mark.parametrize(

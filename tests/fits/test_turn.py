@@ -1,7 +1,5 @@
 """Turns of curves with one run per point and known standard errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

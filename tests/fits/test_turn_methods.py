@@ -1,10 +1,8 @@
 """What would halve the interval of a turn, and on which axis it is read."""
 
-from __future__ import annotations
-
 import numpy as np
-import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from benchmarks.curves import TURNING
 from raysweep.fits import fit_inflection, fit_optimum
@@ -12,13 +10,6 @@ from raysweep.fits.reasons import Reason, message
 from raysweep.fits.sample_size import Advice, ExpectedWidth, sample_size_advice
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
-
-
-def rows_of(t: np.ndarray, values: np.ndarray) -> pd.DataFrame:
-    seeds, points = values.shape
-    return pd.DataFrame(
-        {"x": np.tile(2 ** (8 * t), seeds), "seed": np.repeat(np.arange(seeds), points), "loss": values.ravel()}
-    )
 
 
 def drawn(shape: str, turn: float, t: np.ndarray, draws: int, size: float, rng: np.random.Generator) -> np.ndarray:
@@ -37,7 +28,7 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
                 for turn in (0.4, 0.55):
                     t = np.linspace(0, 1, points)
                     before = drawn(shape, turn, t, 4, size, rng)
-                    row = fit_inflection(rows_of(t, before), "x", "loss", "seed").table.iloc[0]
+                    row = fit_inflection(rows_of(2 ** (8 * t), before, "x loss"), "x", "loss", "seed").table.iloc[0]
                     if row["status"] != "located" or not row["halved"] or row["draws_to_halve"] > 64:
                         continue
                     if row["points_to_halve"] > 0:
@@ -46,7 +37,7 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
                         t = np.sort(np.append(t, (inside[1:] + inside[:-1]) / 2))
                         assert len(t) == points + row["points_to_halve"]
                     after = drawn(shape, turn, t, int(row["draws_to_halve"]), size, rng)
-                    better = fit_inflection(rows_of(t, after), "x", "loss", "seed").table.iloc[0]
+                    better = fit_inflection(rows_of(2 ** (8 * t), after, "x loss"), "x", "loss", "seed").table.iloc[0]
                     if better["status"] == "located":
                         kind = "points" if row["points_to_halve"] else "draws"
                         ratios[kind].append(
@@ -71,7 +62,7 @@ def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log() -> None:
     rng = np.random.default_rng(5)
     x = np.append(0.0, 2.0 ** np.arange(8))
     values = np.append(9.0, (np.arange(8) - 3.3) ** 2) + 0.05 * rng.standard_normal((5, 9))
-    frame = pd.DataFrame({"x": np.tile(x, 5), "seed": np.repeat(np.arange(5), 9), "loss": values.ravel()})
+    frame = rows_of(x, values, "x loss")
     fit = fit_inflection(frame, "x", "loss", "seed")
     assert fit.status == "located"
     assert fit.low <= 2**3.3 <= fit.high

@@ -1,10 +1,9 @@
 """What the posterior behind a zero line gives: narrower intervals, all slices at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
+from curve_rows import rows_of
 
 from benchmarks.boundaries import BEFORE, OWN, lines
 from raysweep.fits.boundary import find_zero, fit_boundary
@@ -124,16 +123,9 @@ def test_the_table_holds_all_slices_at_once_by_less_than_bonferroni_where_draws_
     rng, x = np.random.default_rng(3), np.linspace(0, 1, 12)
     shift = 0.1 * rng.standard_normal((30, 1))
     parts = [
-        pd.DataFrame(
-            {
-                "x": np.tile(x, 30),
-                "seed": np.repeat(np.arange(30), 12),
-                "value": (root - x + shift + 0.001 * rng.standard_normal((30, 12))).ravel(),
-                "label": root,
-            }
-        )
+        rows_of(x, root - x + shift + 0.001 * rng.standard_normal((30, 12)), label=root)
         for root in (0.3, 0.4, 0.5, 0.6)
     ]
-    table = fit_boundary(pd.concat(parts), "x", "label", "value", "seed").table
+    table = fit_boundary(pd.concat(parts), "x", "label", "y", "seed").table
     wider = (table["high_simultaneous"] - table["low_simultaneous"]) / (table["high"] - table["low"])
     assert ((wider >= 1.0) & (wider < 1.1)).all()  # Bonferroni: 1.3

@@ -256,7 +256,6 @@ OLD_STORAGE = Path(__file__).parent / "storage"
 
 
 def path_of(name: str) -> Path:
-    """The file with the rows of a space."""
     return Path(__file__).parent / f"{name}.csv"
 
 

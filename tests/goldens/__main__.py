@@ -3,8 +3,6 @@
 To be run on purpose alone: when the numbers of a workload change, with the version of its identity.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

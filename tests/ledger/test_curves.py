@@ -1,7 +1,5 @@
 """What a stage logged is there for each row that went through it, whatever happened to the ledger since."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

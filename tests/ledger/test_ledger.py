@@ -1,7 +1,5 @@
 """The ledger gives back what was put in, or says that it cannot: never a wrong row, never a lost one."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

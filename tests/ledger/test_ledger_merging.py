@@ -1,7 +1,5 @@
 """Many small segments of a ledger become few, and no row is lost, doubled or out of sight meanwhile."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lines that a checksum seals and that are no rows: their segment is damaged, in one line, and nothing else happens."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The record of a sweep is read as it was written, or named as damaged; rows that it does not explain are counted."""
 
-from __future__ import annotations
-
 import errno
 import json
 from pathlib import Path

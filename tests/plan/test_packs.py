@@ -1,8 +1,6 @@
 """Rows that are cut apart are estimated at what they will take: what they share is done in each pack, or kept in the
 store. (What memory has to do with it is in test_stages.py.)"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

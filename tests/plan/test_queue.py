@@ -1,7 +1,5 @@
 """The queue of packs: what can begin, in which order, and how near that comes to the best that any order could do."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 
@@ -32,13 +30,11 @@ def packs_of(graph: Graph) -> list[Pack]:
 
 
 def one_round(packs: Sequence[Pack], **options: Callable[..., bool]) -> PackQueue:
-    """A queue of one round."""
     rounds = iter([packs])
     return PackQueue(lambda: next(rounds, []), **options)
 
 
 def ready(waiting: PackQueue) -> list[Pack]:
-    """All packs that can begin now, in their order."""
     result = []
     while (pack := waiting.next()) is not None:
         result.append(pack)
@@ -192,10 +188,8 @@ def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypa
     monkeypatch.setattr(queue, "LOOK_EVERY", 0.0)
     waiting = one_round(packs_of(DIAMOND), busy=lambda stage: stage in elsewhere)
     first = waiting.next()
-    assert first is not None
     waiting.hold_back(first, "s0")
     alone = waiting.next()
-    assert alone is not None
     assert alone.id == "p4"
     assert waiting.next() is None
     waiting.done(alone)

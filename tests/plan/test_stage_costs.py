@@ -1,7 +1,5 @@
 """What a plan says of stages, their number and their time, against a count by hand on random chains."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """A table of runs made elsewhere is answered as the rows of a sweep are."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The rows of a sweep as an Optuna study, read by Optuna and imported again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

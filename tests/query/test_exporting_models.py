@@ -1,7 +1,5 @@
 """Models that a sweep kept, loaded by transformers: the same logits and token numbers, whole or not there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The best rate where nothing was computed: forecast, frozen, and scored against rows that come later."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of a sweep as a labelled data set."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

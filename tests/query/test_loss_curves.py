@@ -1,7 +1,5 @@
 """How losses go on along a length: against brute force, and how often the intervals hold a new value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """With one run per cell turns and zeros are answered, too: all slices show how large the noise is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

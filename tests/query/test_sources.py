@@ -1,7 +1,5 @@
 """Runs of other tools are read by their own clients; what is missing there is missing here."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """A table of runs made elsewhere becomes rows and a space; what is guessed of its columns is shown."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -24,7 +22,6 @@ def runs(**columns: Any) -> pd.DataFrame:
 
 
 def column(guesses: pd.DataFrame, name: str) -> dict[str, Any]:
-    """The guess of one column."""
     return guesses[guesses["column"] == name].iloc[0].to_dict()
 
 

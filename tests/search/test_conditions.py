@@ -1,7 +1,5 @@
 """An axis that is there only under a condition: cells that are the same are one cell, in every search."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

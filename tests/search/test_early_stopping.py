@@ -1,7 +1,5 @@
 """Rows are stopped early by their curves, the same ones however the sweep is computed."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from pathlib import Path

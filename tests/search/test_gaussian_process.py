@@ -1,7 +1,5 @@
 """Optuna's Gaussian process: fewer cells than TPE where the metric is smooth, and the same ones each time."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

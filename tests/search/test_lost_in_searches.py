@@ -1,7 +1,5 @@
 """No search goes where most draws diverge or fail, however good the few are that are left."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from pathlib import Path

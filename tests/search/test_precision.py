@@ -1,7 +1,5 @@
 """A space that asks for a precision gets it, with the rows that it takes and no more, wherever it is interrupted."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -61,8 +59,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
 
 
 def replay(space: Space, known: dict[tuple[int, int], float]) -> list[list[tuple[int, int]]]:
-    """The rounds, from the rows that are known."""
-
     def value(cell: int, seed: int, metric: str) -> float | None:
         return known.get((cell, seed)) if metric == METRIC else None
 

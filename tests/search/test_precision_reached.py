@@ -1,7 +1,5 @@
 """What a precision reached, and why not, is said in the run, the status and the report, and is told from its rows."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

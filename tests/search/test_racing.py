@@ -1,7 +1,5 @@
 """Which rates get further draws is decided on the same draws; what is chosen depends on declared costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Axes that are ranges: a search asks for any value between the ends, and for the same ones each time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

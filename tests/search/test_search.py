@@ -1,7 +1,5 @@
 """A search computes less than the grid and finds the same, wherever it is interrupted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

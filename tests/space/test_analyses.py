@@ -1,7 +1,5 @@
 """An entry under `analysis` is checked before anything runs, by its path and without loading anything heavy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

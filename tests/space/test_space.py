@@ -1,7 +1,5 @@
 """A space says which cells there are and in which order, however it was written."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A sweep whose store is read-only or full ends in one line, keeps its rows and goes on when there is room."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage store in an S3 bucket, shared by processes that know nothing of each other but its address."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 from pathlib import Path
@@ -42,7 +40,6 @@ def test_of_two_processes_that_publish_a_stage_one_does(s3: str) -> None:
     store = Store(f"{s3}/store")
     for stage, number in winners.items():
         entry = store.fetch(f"stage-{stage}")
-        assert entry is not None
         assert entry.meta == {"by": number}
         assert (entry.tensors()["w"] == number).all()
     assert len(store.files.names("entries")) == 10  # a record and its weights each; the loser's weights are gone
@@ -86,7 +83,6 @@ def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, 
     assert call("run", space, *arguments).code == 0
     store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
     record = store.look(store.stages()[0])
-    assert record is not None
     weights = f"{s3}/stages/{record['weights']}"
     content = bytearray(bucket.cat_file(weights))
     content[-100] ^= 16

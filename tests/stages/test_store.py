@@ -1,7 +1,5 @@
 """The stage store: what is published is what everybody reads, whole or absent, computed once by all who share it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
@@ -33,13 +31,11 @@ def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store: Sto
     meta = {"tokens": 12, "loss": np.float64(0.25), "length": float("inf"), "gap": float("nan"), "axes": (1, 2)}
     assert any_store.publish(STAGE, weights(), meta, DESCRIBE)
     entry = any_store.fetch(STAGE)
-    assert entry is not None
     assert_equal(entry.tensors(), weights())
     assert_equal(entry.tensors(), weights())  # and once more, read anew
     assert np.isnan(entry.meta.pop("gap"))
     assert entry.meta == {"tokens": 12, "loss": 0.25, "length": float("inf"), "axes": [1, 2]}
     record = any_store.look(STAGE)
-    assert record is not None
     assert record["describe"] == DESCRIBE
 
 
@@ -49,7 +45,6 @@ def test_the_first_publication_stays(any_store: Store) -> None:
     assert not any_store.publish(STAGE, weights(2), {"by": "second"})
     assert any_store.files.names("entries") == before
     entry = any_store.fetch(STAGE)
-    assert entry is not None
     assert entry.meta == {"by": "first"}
     assert_equal(entry.tensors(), weights(1))
 
@@ -66,7 +61,6 @@ def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None
     for name, array in awkward.items():
         assert np.array_equal(tensors[name], array)
     entry = local.fetch(STAGE)
-    assert entry is not None
     assert np.array_equal(entry.tensors()["long"], awkward["long"])
 
 

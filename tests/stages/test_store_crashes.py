@@ -1,7 +1,5 @@
 """Whoever computes a stage and dies is succeeded, once, from its last checkpoint; whoever lives is left alone."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -47,7 +45,6 @@ def killed(tmp_path: Path) -> Callable[..., Store]:
         holder = CONTEXT.Process(target=_held_forever, args=(str(tmp_path / "store"), str(tmp_path / "flag")))
         holder.start()
         until((tmp_path / "flag").exists)
-        assert holder.pid is not None
         os.kill(holder.pid, signal.SIGKILL)
         holder.join(PATIENCE)
         store = Store(tmp_path / "store", lease_seconds=20.0)
@@ -65,7 +62,6 @@ def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_count
 
     def go_on(progress: Progress) -> Any:
         checkpoint = progress.load()
-        assert checkpoint is not None
         steps.append(checkpoint.meta["step"])
         assert np.array_equal(checkpoint.tensors()["weights"], np.arange(4.0) + 1)
         return weights(), {}
@@ -83,7 +79,6 @@ def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_count
 def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callable[..., Store]) -> None:
     store = killed(elsewhere=False)
     lease = leases.Claim(store.files, STAGE, 20.0).take()
-    assert lease is not None
     assert lease.generation == 2
     assert leases.Claim(store.files, STAGE, 20.0).take() is None  # whoever took over is alive
     lease.release()
@@ -114,7 +109,6 @@ def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[
 
     def go_on(progress: Progress) -> Any:
         checkpoint = progress.load()
-        assert checkpoint is not None
         return weights(), {"from": checkpoint.meta["step"]}
 
     assert store.once(STAGE, go_on, describe={}).meta["from"] == 10
@@ -127,7 +121,6 @@ def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path, monk
 
     class Hurried(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            assert timeout is not None
             now[0] += timeout
             return super().wait(0.001)
 

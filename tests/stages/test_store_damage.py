@@ -1,7 +1,5 @@
 """No flipped bit, lost end or leftover in the stage store is ever read: it is set aside and computed again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """A sweep whose store is damaged, lost or of another version gets the same rows; a place that is no store is refused
 before any work, and a store elsewhere is remembered."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

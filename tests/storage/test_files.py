@@ -1,7 +1,5 @@
 """Files are whole or absent, and what a signal interrupts is told as that signal."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from unittest import mock

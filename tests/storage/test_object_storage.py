@@ -1,7 +1,5 @@
 """A sweep whose storage is a bucket: the same rows, commands and guarantees as in a folder, from any machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -28,7 +26,6 @@ def leased(lease: float = LEASE) -> str:
 
 
 def objects(address: str) -> dict[str, bytes]:
-    """Every object below an address."""
     import s3fs
 
     system, base = s3fs.S3FileSystem(use_listings_cache=False), address.removeprefix("s3://")

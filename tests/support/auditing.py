@@ -1,8 +1,6 @@
 """What Python itself tells of what it opens and locks (`sys.audit`): tests count it or come in between, and replace
 nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """Spaces that nobody can run: what is wrong with each, and what should be said of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml
@@ -31,18 +29,15 @@ GOOD = axis("[0.3, 0.5]")
 
 
 def with_line(line: str) -> str:
-    """A good space and one more line."""
     return GOOD + line + "\n"
 
 
 def replaced(line: str) -> str:
-    """A good space with this line in the place of that of its key."""
     key = line.partition(":")[0]
     return "\n".join(line if entry.startswith(f"{key}:") else entry for entry in GOOD.splitlines()) + "\n"
 
 
 def without(key: str) -> str:
-    """A good space without a line."""
     return "".join(line for line in GOOD.splitlines(keepends=True) if not line.startswith(f"{key}:"))
 
 

@@ -1,7 +1,5 @@
 """A staged workload of another package, brought by entry point, whose stages give back what does not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -37,7 +35,6 @@ def learn(rows: Rows, parent: None, context: Context) -> Any:
 
 
 def score(rows: Rows, parent: Any, context: Context) -> Result:
-    """A number."""
     return Result(metrics={"score": np.ones(len(rows))})
 
 

@@ -1,7 +1,5 @@
 """Rows of the workload `checkpoints` on the tiny hub, and the fixtures of its tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +43,6 @@ def compute(
 
 @pytest.fixture(scope="session")
 def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of the hub with the tiny model."""
     cache = tmp_path_factory.mktemp("hub")
     tiny_hub.fill(cache)
     return cache

@@ -1,7 +1,5 @@
 """A headless Chromium, driven by the DevTools protocol over two pipes: no driver and no port."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -109,7 +107,6 @@ class Chromium:
         raise AssertionError(f"a click on {click} downloaded nothing")
 
     def close(self) -> None:
-        """End the browser."""
         self.send("Browser.close")
         try:
             self._process.wait(10)
@@ -131,7 +128,6 @@ class Chromium:
         return dict(json.loads(message))
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Keep an event, and what it says of errors."""
         if "method" not in event:
             return
         self._events.append(event)

@@ -3,8 +3,6 @@
 Memory runs out in the middle of a step: in a backward pass, while the other workers wait for that worker's part of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
@@ -44,8 +42,6 @@ def little_memory(room: int) -> Iterator[None]:
 
 
 def cramped(stage: Callable[..., Result]) -> Callable[..., Result]:
-    """A stage with little memory."""
-
     def run(rows: Rows, parent: Any, context: Any) -> Result:
         with little_memory(rows.row()["room"]):
             return stage(rows, parent, context)

@@ -1,7 +1,5 @@
 """Places for a test to write to that are small or read-only: by a mount where this user may, by limits anywhere."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """What docs/staged_workloads.md shows, and the package of the example in the form that a gang trains together."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path
@@ -12,7 +10,6 @@ EXAMPLE = DOCS / "digits" / "digits"
 
 
 def blocks(language: str = "python") -> list[str]:
-    """The blocks of that language, those in lists too."""
     result = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(text) for _, text in result]
 

@@ -1,7 +1,5 @@
 """A driver that waits in the middle of a sweep, and what it has done so far."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Sweeps of plain functions, as tests run them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

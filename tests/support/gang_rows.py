@@ -1,7 +1,5 @@
 """Gangs without Tune: their workers, and rows for them, told as a trial is."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

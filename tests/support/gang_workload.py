@@ -4,8 +4,6 @@ Whole numbers, so that the sum does not depend on who adds what. The sum is kept
 after every step; the row is made from it.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -2,8 +2,6 @@
 
 The functions of its later stages stand in docs/staged_workloads.md, and the test puts them below."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

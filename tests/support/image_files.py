@@ -1,7 +1,5 @@
 """Files of images as published: the real ones where `make data` has put them, and made-up ones with as many images."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -117,7 +115,6 @@ def write_images(folder: Path, classes: Mapping[str, int], suffix: str = ".jpg")
 
 @pytest.fixture
 def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of this test alone."""
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
 
 

@@ -1,7 +1,5 @@
 """Fixtures of tests that train the workload `language`: one thread of torch, and a store for a whole module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 GPUS: none, or real; then each worker has one of its own.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of the workload `language` and the names of their stages, for its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """THEORY §3 for many dimensions: fine-tuning as d → ∞ at γ = n/d < 1. Symbols as in `theory.finetune`; broadcast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of linear_transfer for tests of engines and closed forms: as columns, and their data from the definitions."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """A workload for tests, brought by entry point, whose two stages log learning curves of a simple form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +10,6 @@ from raysweep.workloads.rows import Result, Rows
 
 
 def epochs(row: Mapping[str, Any]) -> list[float]:
-    """One point after each epoch."""
     return [float(epoch + 1) for epoch in range(int(row["epochs"]))]
 
 

@@ -4,8 +4,6 @@ The value of a stage is a digest of everything that it may depend on: its rows' 
 the value of its parent. So two rows have equal values exactly if they have the same past, whoever computed it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -86,7 +84,6 @@ def workload(*stages: Stage, parameters: Iterable[str], types: dict[str, type] |
 
 
 def stage(name: str, after: str = "", **options: Any) -> Stage:
-    """A stage that does `work`."""
     return Stage(name, options.pop("run", "made_up_chain:work"), after=after, **options)
 
 
@@ -137,5 +134,4 @@ def table(made: Workload, *rows: dict[str, Any]) -> Columns:
 
 
 def called(name: str) -> list[Call]:
-    """The calls of a stage so far."""
     return [call for call in CALLS if call.stage == name]

@@ -1,7 +1,5 @@
 """Functions for tests of `fits/processes.py`, which its processes import."""
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -21,7 +19,6 @@ def only_in(process: int) -> int:
 
 
 def root(number: float) -> float:
-    """The square root; a number below 0 is an error."""
     if number < 0:
         raise ValueError(f"{number:g} has no square root")
     return float(number**0.5)

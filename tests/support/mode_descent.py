@@ -1,7 +1,5 @@
 """Modes and matrices of deep linear networks, step by step or by an ODE solver: oracles for closed forms and flows."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

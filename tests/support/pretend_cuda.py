@@ -9,8 +9,6 @@ is recorded is run each time.
 Tensors stay plain tensors, so that autograd is the usual one; which of them are on the GPU is known by their storage.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import weakref
@@ -88,19 +86,15 @@ class Pretended:
             raise RuntimeError(f"called a synchronizing CUDA operation: {name}")
 
     def set_sync_debug_mode(self, mode: str) -> None:
-        """As torch.cuda's."""
         self._mode = mode
 
     def set_room(self, share: float, device: Any = None) -> None:
-        """As torch.cuda.set_per_process_memory_fraction."""
         self.room = int(share * self.memory)
 
     def reset_peak(self, device: Any = None) -> None:
-        """As torch.cuda.reset_peak_memory_stats."""
         self.peak = self.held
 
     def put(self, tensor: Tensor) -> Tensor:
-        """Say that a tensor is on the GPU."""
         if not self.is_there(tensor):
             storage = _storage(tensor)
             size = storage.nbytes()
@@ -115,19 +109,16 @@ class Pretended:
         self.held -= size
 
     def there(self, tensor: Tensor, on_gpu: bool) -> Tensor:
-        """A copy of a tensor on the GPU or on the host."""
         with torch.utils._python_dispatch._disable_current_modes():
             copy = tensor.clone()
         return self.put(copy) if on_gpu else copy
 
     def pin(self, tensor: Tensor) -> Tensor:
-        """A pinned copy of a tensor of the host."""
         if self.is_there(tensor):
             raise RuntimeError("cannot pin a tensor that is on the GPU")
         return _put(self._pinned, tensor.clone())
 
     def is_pinned(self, tensor: Tensor) -> bool:
-        """Whether a tensor lies in pinned memory of the host."""
         return _known(tensor) in self._pinned
 
 
@@ -193,13 +184,11 @@ class Moved(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, tensor: Tensor, of: Pretended, to_gpu: bool) -> Tensor:
-        """The copy."""
         context.of, context.back = of, of.is_there(tensor)
         return of.there(tensor.detach(), to_gpu)
 
     @staticmethod
     def backward(context: Any, above: Tensor) -> tuple[Tensor, None, None]:
-        """The gradient, where the tensor was."""
         return context.of.there(above, context.back), None, None
 
 

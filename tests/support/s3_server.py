@@ -4,8 +4,6 @@ moto checks `If-None-Match` and stores the object in two steps; requests take tu
 what it is at a real S3, atomic.
 """
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Callable, Iterable
@@ -23,7 +21,6 @@ def _body(environment: dict[str, Any]) -> bytes:
 
 
 def main() -> None:
-    """Serve on a free port."""
     moto, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
 
     def one_at_a_time(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

@@ -1,7 +1,5 @@
 """A workload for tests, brought by entry point: rows are computed, fail, lack memory, wait or die as a test says."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Rows and space of a random search over a function, with a known answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Servers of tests: an S3, MLflow's database, an MLflow server."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import sqlite3
@@ -26,7 +24,6 @@ def s3_server() -> Iterator[str]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert serving.stdout is not None
     port = serving.stdout.readline().strip()
     assert port, "the S3 server did not start"
     yield f"http://127.0.0.1:{port}"
@@ -72,7 +69,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def database(storage: Path, template: Path) -> Path:
-    """MLflow's database of this storage, empty."""
     storage.mkdir()
     return Path(shutil.copy(template, storage / "mlflow.db"))
 
@@ -98,7 +94,6 @@ def hurry(database: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path, template: Path) -> Iterator[UnwellServer]:
-    """A real MLflow server of this test alone."""
     running = UnwellServer(tmp_path)
     shutil.copy(template, running.database)
     try:

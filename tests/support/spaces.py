@@ -1,7 +1,5 @@
 """Spaces that tests sweep over, and the file that a command line takes them from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

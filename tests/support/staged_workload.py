@@ -4,8 +4,6 @@ Each stage mixes its parameters and its parent's number into its own, so that a 
 leaves a note when it begins and when it ends; what else happens is said by `trouble`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -84,7 +82,6 @@ def noted(row: Mapping[str, Any], what: str) -> None:
 
 
 def note(folder: Path, line: str) -> None:
-    """Add a line to the notes of all processes."""
     with (folder / "notes.txt").open("a") as stream:
         stream.write(f"{line}\n")
 

@@ -1,7 +1,5 @@
 """Sweeps over a small language model and their store: their rows, where nothing goes wrong too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

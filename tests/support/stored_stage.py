@@ -1,7 +1,5 @@
 """A stage as the stage store keeps it, for tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A local hub: revisions of a tiny Llama with a byte-level tokenizer, in the cache layout of huggingface_hub."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

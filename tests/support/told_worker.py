@@ -1,7 +1,5 @@
 """In place of a worker of a gang, for tests. It imports no torch, so that many of them start at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -19,7 +17,6 @@ class Told:
         self._rank = rank
 
     def invite(self) -> tuple[str, int]:
-        """Nowhere."""
         return "", 0
 
     def meet(self, address: str, port: int) -> None:

@@ -1,7 +1,5 @@
 """Workloads of another package, brought by entry point, that are only reported on: what each declares is the test."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of the linear transfer workload with metrics that a test makes, and the finding of an entry about them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The least loss is 0, at lr 0.01, width 6, optimizer sgd, momentum 0.9 and nester
 falls from its loss + 1 to its loss in `steps` steps.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal
@@ -17,7 +15,6 @@ from raysweep.workloads.rows import Result, Rows
 
 
 def loss_of(row: dict[str, Any]) -> float:
-    """The loss of a row in the end."""
     settings = 0.3
     if row["optimizer"] != "adam":
         settings = (0.9 - row["momentum"]) ** 2 + (0.0 if row["nesterov"] else 0.1)
@@ -25,7 +22,6 @@ def loss_of(row: dict[str, Any]) -> float:
 
 
 def train(rows: Rows, parent: Any, context: Any) -> Result:
-    """One row."""
     row = rows.row()
     if row["folder"]:
         folder = Path(row["folder"])

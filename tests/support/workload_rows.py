@@ -1,7 +1,5 @@
 """Rows of any workload for tests: defaults filled in, as columns, and computed."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 from collections.abc import Iterable, Mapping
@@ -24,7 +22,6 @@ def row_of(workload: str, **given: Any) -> dict[str, Any]:
 
 
 def table_of(workload: str, *rows: Mapping[str, Any]) -> Table:
-    """Rows as columns."""
     parameters = workloads.get(workload).parameters
     return {p.name: column(p, [p.coerce(row.get(p.name, p.default)) for row in rows]) for p in parameters}
 

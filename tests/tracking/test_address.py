@@ -1,7 +1,5 @@
 """The address of MLflow is looked at before anything is computed, and shows no credentials."""
 
-from __future__ import annotations
-
 import socket
 import time
 from pathlib import Path

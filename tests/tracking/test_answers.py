@@ -1,7 +1,5 @@
 """The answers of a report in MLflow."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Passwords stay where the user put them, and what is started here talks to this machine and this user alone."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import os
@@ -153,7 +151,6 @@ def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, own_notes: Path) -> Ite
     server = answering(requests)
     uri = f"http://127.0.0.1:{server.server_port}"
     record = sweep_record.load(small)
-    assert record is not None
     sweep_record.update(small, replace(record, tracking_uri=uri))
     yield uri, requests
     server.shutdown()
@@ -284,7 +281,6 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     client = MlflowClient(guarded)
     experiment = client.get_experiment_by_name("sandy")
-    assert experiment is not None
     runs = client.search_runs([experiment.experiment_id])
     assert len(runs) == 3
     for run_ in runs:

@@ -1,7 +1,5 @@
 """Runs that are written into MLflow's SQLite database directly are those that MLflow's own client writes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """Learning curves are histories of a cell's run in MLflow, written once; read back by MLflow and by sqlite3."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ def sweep(tmp_path: Path, template: Path) -> Sweep:
 
 
 def points(database: Path) -> int:
-    """Points of all histories."""
     return int(sql(database, "SELECT COUNT(*) FROM metrics WHERE key LIKE '%/%'")[0][0])
 
 

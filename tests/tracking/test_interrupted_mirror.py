@@ -1,7 +1,5 @@
 """Ctrl-C while the last cells go to MLflow: nothing is left running there, and `sync` writes the rest."""
 
-from __future__ import annotations
-
 import re
 import signal
 from pathlib import Path
@@ -34,7 +32,6 @@ def test_an_end_that_is_cut_short_leaves_no_run_running_and_says_how_many_cells_
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)
     asked = ("run", written(tmp_path, space), "--storage", storage, "--executor", "inline", "--no-report")
     with driving(*asked) as driver:
-        assert driver.stderr is not None
         assert any(line.startswith("writing the last") for line in driver.stderr)
         # importing MLflow alone may take as long as an interrupted mirror has
         until(lambda: (there := signs.mirrored(storage / "small")) and there.runs, driver)

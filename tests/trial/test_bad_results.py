@@ -1,7 +1,5 @@
 """What a stage gives back that does not fit its declaration, and declarations that do not fit, end in one line."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows on their way through the stages of a workload: what is computed, how often, from what, and what is kept."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

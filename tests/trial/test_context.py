@@ -1,7 +1,5 @@
 """What a stage's function may ask for: a checkpoint of nested state that comes back as it was, and a learning curve."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 There is no GPU here: torch is made to say that it sees one, or Ray is told of some that it then hands out.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

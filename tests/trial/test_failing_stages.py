@@ -1,7 +1,5 @@
 """A kept stage that cannot be computed is tried twice in a pack, however many rows need it; the other rows go on."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a stage gives to the next one arrives as it was given, kept or not; what could not is refused in one line."""
 
-from __future__ import annotations
-
 import enum
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The log of a trial: it has what the trial wrote; a disk that is full costs it its words, never its result."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A workload's metrics are numbers, one for each row; what is none fails by the name of the metric and of the row."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

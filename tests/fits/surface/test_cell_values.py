@@ -1,7 +1,5 @@
 """The cell shown first of single runs is as good as it is said to be: a small version of `benchmarks/best_cells`."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 
@@ -59,8 +57,6 @@ def test_draws_of_cells_turn_with_the_metric_in_any_order_of_rows() -> None:
     least = cell_values(frame, "x", ["size", "x"], turn="min", logarithmic=False)
     mixed = frame.assign(mean=-frame["mean"]).sample(frac=1, random_state=0)
     most = cell_values(mixed, "x", ["size", "x"], turn="max", logarithmic=False)
-    assert least is not None
-    assert most is not None
     assert least.shape == (COUNT, 24)
     np.testing.assert_allclose(pd.Series(-most.mean(0), mixed.index).sort_index(), least.mean(0), atol=0.15)
     assert cell_values(frame.assign(mean=1.0), "x", ["size", "x"], turn="min", logarithmic=False) is None

@@ -1,7 +1,5 @@
 """Best values from one run per cell: the noise is pooled over all slices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,7 +125,6 @@ def test_several_draws_and_too_few_cells_are_fitted_slice_by_slice() -> None:
 
 
 def padded(frame: pd.DataFrame) -> Cells:
-    """The cells of a frame, in log."""
     zeros = np.zeros(len(frame))
     return Cells(
         np.log(frame["lr"].to_numpy())[:, None],

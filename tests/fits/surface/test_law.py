@@ -1,7 +1,5 @@
 """The law of best values: powers of the slices' axes, from one run per cell."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The surface and the law at fixed hyperparameters, held against closed forms, scikit-learn and simulated ranks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare, multivariate_normal

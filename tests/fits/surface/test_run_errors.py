@@ -1,7 +1,5 @@
 """The error of single runs, pooled over the slices of a grid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,7 +34,6 @@ def test_intervals_of_single_runs_hold_the_truth_in_95_percent() -> None:
     for seed in range(6):
         frame, truth = cells(0.05, 8, 11, seed)
         errors = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
-        assert errors is not None
         inside.append(np.abs(frame["mean"] - truth) < 1.96 * errors)
     assert 0.92 < np.mean(inside) < 0.98
 
@@ -47,7 +44,6 @@ def test_the_error_of_noise_alone_is_its_size() -> None:
         frame, _ = cells(0.0, 8, 11, seed)
         noise = np.random.default_rng(seed).standard_normal(len(frame))
         errors = run_errors(frame.assign(mean=noise), "lr", KEYS, turn="min", logarithmic=True)
-        assert errors is not None
         inside.append(np.abs(noise) < 1.96 * errors)
     assert 0.92 < np.mean(inside) < 0.98
 
@@ -57,8 +53,6 @@ def test_a_maximum_has_the_same_errors_in_any_order_of_rows() -> None:
     least = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
     mixed = frame.sample(frac=1, random_state=0)
     most = run_errors(mixed.assign(mean=-mixed["mean"]), "lr", KEYS, turn="max", logarithmic=True)
-    assert least is not None
-    assert most is not None
     np.testing.assert_allclose(pd.Series(most, mixed.index).sort_index(), least, rtol=1e-6)
 
 
@@ -71,7 +65,6 @@ def test_equal_cells_have_no_error() -> None:
 def test_near_the_best_the_error_follows_the_noise(noise: float) -> None:
     frame, truth = cells(noise, 12, 11, 3)
     errors = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
-    assert errors is not None
     assert 0.7 * noise < np.median(errors[truth < truth.min() + 0.3]) < 1.5 * noise
 
 
