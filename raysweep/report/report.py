@@ -231,18 +231,14 @@ def page_of(
     missing = f"{len(frame):,} of {counted(every, 'row')}{one_seed}" if about.missing else ""
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
     given = all(error_column(frame, one.metric, workload) for one in sure)
-    early = missing and not about.reload and set(findings[0].table["outcome"]) == {Outcome.UNDECIDED}
+    early = missing and parts and not about.reload and set(findings[0].table["outcome"]) == {Outcome.UNDECIDED}
     return {
         "sweep": about.sweep,
         "question": asked,
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": varied_in_short(design, workload),
         "meanings": meanings(workload, findings[top].metric if top is not None else "", cited),
-<<<<<<< HEAD
         "rows": f"{seeds_words(frame)}; {rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
-=======
-        "rows": f"{seeds_words(frame)}; {rows_words(frame)}",
->>>>>>> main
         "parts": parts,
         "warnings": about.warnings,
         "figure": None if top is None else pictures[top][0],
@@ -257,7 +253,6 @@ def page_of(
     }
 
 
-<<<<<<< HEAD
 def joined(parts: list[Part]) -> None:
     """Give questions after the first that have one answer, without a table, one heading."""
     said = dict[str, int]()
@@ -272,10 +267,3 @@ def meanings(workload: Workload, metric: str, cited: str) -> str:
     """What a metric with a label is, and which papers letters name."""
     labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
     return " ".join(f"{capitalized(text)}." for text in (next(labelled, ""), cited) if text)
-=======
-def meanings(workload: Workload, metric: str, cited: str) -> str:
-    """What a metric with a label stands for, and which papers letters name."""
-    labelled = [one for one in workload.metrics if one.name == metric and one.label]
-    texts = [*(f"{one.label}: {one.description}" for one in labelled), cited]
-    return " ".join(f"{capitalized(text)}." for text in texts if text)
->>>>>>> main
