@@ -65,32 +65,25 @@ def risk(
     none, under, over = size == 0, (size > 0) & (size < dim), size >= dim  # without noise the last is 0
     result[none] = difference[none] @ values
     if under.any():
-        layers = np.broadcast_to(np.asarray(depth, float), size.shape)[under]
-        result[under] = _under(
-            values, counts, size[under], sigma[under], source[under], target[under], difference[under], layers
-        )
+        layers = np.broadcast_to(np.asarray(depth, float), size.shape)
+        n, noise, source, target, apart, layers = (x[under] for x in (size, sigma, source, target, difference, layers))
+        kappa = resolvent(values, counts, n)
+        part = values / (values + kappa[:, None])
+        lost = 1 - (part**2 @ counts) / n
+        whole = source.sum(1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unmoved = np.where(whole > 0, ((1 - part) * source).sum(1) / whole, 0.0)
+            fitted = (part * target).sum(1) + noise**2 / kappa
+            kept = finetune.rescaling(0.5 * np.log(whole), layers, unmoved, fitted) / np.sqrt(whole)
+        kept = np.where((whole > 0) & (layers > 1), kept, 1.0)[:, None]
+        # |θ_T - rθ_S|² of each group, from |θ_S|², |θ_T|² and |θ_T - θ_S|²; exactly the last where r = 1
+        missed = kept * apart + (1 - kept) * (target - kept * source)
+        bias = kappa**2 * ((missed * values) / (values + kappa[:, None]) ** 2).sum(1)
+        result[under] = (bias + noise**2 * (1 - lost)) / lost
     noisy = over & (sigma > 0)
     with np.errstate(divide="ignore"):
         result[noisy] = sigma[noisy] ** 2 * dim / np.maximum(size[noisy] - dim - 1, 0.0)
     return result
-
-
-def _under(
-    values: Array, counts: Array, n: Array, noise: Array, source: Array, target: Array, difference: Array, depth: Array
-) -> Array:
-    kappa = resolvent(values, counts, n)
-    part = values / (values + kappa[:, None])
-    lost = 1 - (part**2 @ counts) / n
-    whole = source.sum(1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unmoved = np.where(whole > 0, ((1 - part) * source).sum(1) / whole, 0.0)
-        fitted = (part * target).sum(1) + noise**2 / kappa
-        kept = finetune.rescaling(0.5 * np.log(whole), depth, unmoved, fitted) / np.sqrt(whole)
-    kept = np.where((whole > 0) & (depth > 1), kept, 1.0)[:, None]
-    # |θ_T - rθ_S|² of each group, from |θ_S|², |θ_T|² and |θ_T - θ_S|²; exactly the last where r = 1
-    missed = kept * difference + (1 - kept) * (target - kept * source)
-    bias = kappa**2 * ((missed * values) / (values + kappa[:, None]) ** 2).sum(1)
-    return np.asarray((bias + noise**2 * (1 - lost)) / lost)
 
 
 def spread(values: Array, counts: Array, n: Array, deviation: float = 1.0) -> Array:

@@ -7,10 +7,9 @@ import importlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from raysweep.workloads.parameters import Parameter
+from raysweep.workloads.parameters import Parameter
 
 
 @dataclass(frozen=True)

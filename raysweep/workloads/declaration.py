@@ -5,22 +5,17 @@ The declaration tells the rest of raysweep everything else: which parameters exi
 metrics come out, what a row costs, and with which closed form it is compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from raysweep.errors import shown
 from raysweep.workloads.chain import ANY, Chain, Cost, Stage, deferred, modules, modules_of, stage_of
-from raysweep.workloads.function_description import DIRECTIONS, TAKEN
+from raysweep.workloads.function_description import DIRECTIONS, TAKEN, Description
 from raysweep.workloads.parameters import SCALES, Former, Parameter, column
-
-if TYPE_CHECKING:
-    from raysweep.workloads.function_description import Description
 
 # beside what is defined here
 __all__ = ["ANY", "SCALES", "Cost", "Former", "Parameter", "Stage", "column", "deferred", "modules_of", "stage_of"]

@@ -26,6 +26,7 @@ UNMEASURED = 60.0
 def declared(description: Description) -> Workload:
     named = description.returned if description.returned is not None else tuple(description.metrics)
     seconds = UNMEASURED if description.seconds is None else description.seconds
+    stage = stage_name(description.name)  # what runs is the function itself, wherever it is from
 
     def cost(columns: Mapping[str, Any]) -> Cost:
         rows = len(next(iter(columns.values()))) if columns else 1
@@ -40,15 +41,7 @@ def declared(description: Description) -> Workload:
             Metric(name, f"what {description.name} returns", direction=description.metrics.get(name, DIRECTIONS[0]))
             for name in named
         ),
-        # what runs is the function itself, wherever it is from
-        stages=(
-            Stage(
-                stage_name(description.name),
-                f"python:{stage_name(description.name)}",
-                together=ANY if description.vectorized else None,
-                cost=cost,
-            ),
-        ),
+        stages=(Stage(stage, f"python:{stage}", together=ANY if description.vectorized else None, cost=cost),),
         gpu_guess="" if description.seconds is not None else "because no row was measured yet",
         function=description,
     )
@@ -60,19 +53,11 @@ def stage_name(name: str) -> str:
 
 
 def _parameter(plain: Mapping[str, Any]) -> Parameter:
-    kind = TYPES[plain["type"]]
-    name = plain["name"]
-    return Parameter(
-        name,
-        kind,
-        plain.get("default"),
-        f"argument {name}",
-        choices=tuple(plain.get("choices") or ()),
-        infinite=kind is float,
-        # whether a number is whole is only inferred from the values at hand: 1 and 1.0 are one cell, so that more
-        # values on an axis extend a sweep
-        formerly=Former(name, _whole) if kind is float else None,
-    )
+    kind, name, choices = TYPES[plain["type"]], plain["name"], tuple(plain.get("choices") or ())
+    # whether a number is whole is only inferred from the values at hand: 1 and 1.0 are one cell, so that more values on
+    # an axis extend a sweep
+    number: dict[str, Any] = {"infinite": True, "formerly": Former(name, _whole)} if kind is float else {}
+    return Parameter(name, kind, plain.get("default"), f"argument {name}", choices=choices, **number)
 
 
 def _whole(value: float) -> float:

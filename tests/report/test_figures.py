@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from raysweep.analyses.rows import CellMeans
+from raysweep.analyses.series import Panel, laid_out
 from raysweep.report.figures.drawing import by_numbers, hidden, level
 from raysweep.report.figures.lines import height_at
 from raysweep.report.figures.phase_diagram import Grid, edges
@@ -16,6 +17,15 @@ def test_names_stand_in_the_order_of_their_numbers() -> None:
     models = ["model pythia-160m", "model pythia-410m", "model pythia-70m"]
     assert sorted(models, key=by_numbers) == [models[2], models[0], models[1]]
     assert sorted(["b", 10.0, 9.0, "a"], key=by_numbers) == [9.0, 10.0, "a", "b"]
+
+
+def test_a_figure_has_at_most_four_panels_of_six_lines_and_of_more_lines_five_with_both_ends() -> None:
+    def shown(panels: int, lines: int) -> list[Panel[float]]:
+        parts = [({"line": x, "panel": y}, x) for y in range(panels) for x in range(lines)]
+        return laid_out(parts, ["line"], ["panel"], lambda where, rows: float(rows))
+
+    assert [panel.where["panel"] for panel in shown(7, 2)] == [0, 2, 4, 6]
+    assert [list(panel.lines) for panel in (shown(2, 6)[0], shown(2, 7)[0])] == [[*range(6)], [0, 2, 3, 4, 6]]
 
 
 @pytest.mark.parametrize(("top", "limits"), [(1.0, [(0, 1.5), (0, 1.5)]), (0.1, [(0, 1.5), (0, 0.1)])])

@@ -1,5 +1,7 @@
 """The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print."""
 
+import itertools
+
 import limits
 import numpy as np
 import pytest
@@ -169,36 +171,9 @@ def test_closed_form_covers_every_corner_without_nan():
     gamma, angle, depth = np.meshgrid(
         [0.001, 0.02, 0.5, 0.98, 1.0, 1.02, 2.0], [0.0, 45.0, 90.0, 180.0], [1, 2, 1000], indexing="ij"
     )
-    for noise in (0.0, 0.5):
-        for length in (0.0, 3.0, np.inf):
-            form = transfer.closed_form(
-                columns(
-                    gamma=gamma.ravel(),
-                    overlap_angle=angle.ravel(),
-                    depth=depth.ravel(),
-                    dim=50,
-                    noise=noise,
-                    pretrain_length=length,
-                )
-            )
-            for name, values in form.items():
-                assert not np.isnan(values).any(), name
-            assert np.isfinite(form["transferability_finetune"]).all()
-
-
-def test_closed_form_without_samples_stays_at_the_pretrained_map():
-    form = transfer.closed_form(
-        columns(
-            gamma=0.001,
-            dim=50,
-            overlap_angle=[30.0, 150.0],
-            depth=3,
-            init_scale=0.5,
-            pretrain_length=0.7,
-            target_norm=1.3,
-        )
-    )
-    c = pretraining.scale(0.7, 3, 0.5)
-    expected = [c**2 - 2 * c * 1.3 * np.cos(np.deg2rad(angle)) + 1.3**2 for angle in (30, 150)]
-    assert form["risk_finetune"] == pytest.approx(expected)
-    assert form["risk_linear"] == pytest.approx(1.3**2)
+    cells = {"gamma": gamma.ravel(), "overlap_angle": angle.ravel(), "depth": depth.ravel(), "dim": 50}
+    for noise, length in itertools.product((0.0, 0.5), (0.0, 3.0, np.inf)):
+        form = transfer.closed_form(columns(**cells, noise=noise, pretrain_length=length))
+        for name, values in form.items():
+            assert not np.isnan(values).any(), name
+        assert np.isfinite(form["transferability_finetune"]).all()

@@ -42,7 +42,7 @@ def points_in_words(panels: Sequence[Panel[Series]], finding: Finding, hidden: b
     if not given and not (high - low > NOTHING * np.abs(centre)).any():
         return "value of every draw", "Points: every draw, without error bars."
     behind = drawing.BEHIND if hidden else ""
-    what = "run" if given else what
+    what = "single runs" if given else what
     return what, f"Points: {what}; bars: {bars}{over}{' of the given errors' * given}{behind}."
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from raysweep.workloads.checkpoints import data, harness, hub
-from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred, stage_of
 from raysweep.workloads.language import BATCH, CURVATURE, NOISE, SCHEDULE, SHIFT, STEPS, TOKENS, TUNED
 from raysweep.workloads.language import METRICS as LANGUAGE
 
@@ -49,12 +49,7 @@ Accuracy = partial(Metric, direction="maximize", share=True)
 METRICS = (
     *(metric for metric in LANGUAGE if metric.name != "epochs" and metric not in CURVATURE),
     Metric("steps_taken", "steps of fine-tuning, stated or by epochs", label="steps of fine-tuning"),
-    Accuracy(
-        "task_accuracy",
-        "mean acc on `tasks` at the end, or NaN",
-        label="accuracy on tasks",
-        error="task_accuracy_error",
-    ),
+    Accuracy("task_accuracy", "mean acc on `tasks`, or NaN", label="accuracy on tasks", error="task_accuracy_error"),
     Metric("task_accuracy_error", "its standard error over examples, by lm-eval", label="error of accuracy on tasks"),
     Accuracy("task_accuracy_before", "the same of the checkpoint itself", label="accuracy on tasks before"),
 )
@@ -111,6 +106,7 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 _HERE = "raysweep.workloads.checkpoints"
+_stage = partial(stage_of, _HERE)
 WORKLOAD = Workload(
     name="checkpoints",
     summary="intermediate checkpoints of a released language model, fine-tuned or perturbed (paper O, Overtrained "
@@ -118,10 +114,7 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=tuple(
-        Stage(name, f"{_HERE}.stages:{name}", after=after, cost=deferred(f"{_HERE}.costs:{name}"))
-        for name, after in (("fetch", ""), ("finetune", "fetch"), ("evaluate", "finetune"))
-    ),
+    stages=(_stage("fetch"), _stage("finetune", "fetch"), _stage("evaluate", "finetune")),
     sources=(_HERE, "raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
     data_parallel=True,

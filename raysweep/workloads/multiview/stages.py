@@ -1,5 +1,6 @@
 """The stages: from scratch, mask-reconstruction pretraining, fine-tuning, and the errors of what came out."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 Array = np.ndarray
 Row = dict[str, Any]
+ERRORS = "error", "error_multi_view", "error_single_view", "train_error"
 LOOKS = 8
 """How often a training from scratch looks at its test errors on the way, for the learning curve."""
 
@@ -32,14 +34,8 @@ def scratch(rows: Rows, parent: None, context: Context) -> Result:
         if step in looks:
             errors = [network.wrong(*test, kernels, head, activation) for test in tests]
             context.log(step, loss=loss, test_error_multi_view=errors[0], test_error_single_view=errors[1])
-    multi, single = (network.wrong(*test, kernels, head, activation) for test in tests)
-    metrics = {
-        "error_scratch": _mixed(row, multi, single),
-        "error_multi_view_scratch": multi,
-        "error_single_view_scratch": single,
-        "train_error_scratch": network.wrong(inputs, labels, kernels, head, activation),
-        "features_captured_scratch": measures.captured_by_class(row, kernels.cpu().numpy()),
-    }
+    metrics = _errors(row, [*tests, (inputs, labels)], (kernels, head), "_scratch")
+    metrics["features_captured_scratch"] = measures.captured_by_class(row, kernels.cpu().numpy())
     return Result({"kernels": kernels}, metrics, _status(kernels))
 
 
@@ -75,23 +71,15 @@ def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     """Errors of the fine-tuned network, against those of the one from scratch."""
-    row, activation = rows.row(), _activation(rows.row())
+    row = rows.row()
     kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
     training = _task(row, "training", int(row["target_samples"]), context)
-    samples = (*_tests(row, context), training)
-    multi, single, training_error = (network.wrong(*some, kernels, head, activation) for some in samples)
-    error = _mixed(row, multi, single)
+    metrics = _errors(row, [*_tests(row, context), training], (kernels, head))
     from_scratch: Artifact | None = parent
     while from_scratch and "error_scratch" not in from_scratch.metrics:
         from_scratch = from_scratch.parent
     assert from_scratch is not None, "the first stage of the chain"
-    metrics = {
-        "error": error,
-        "error_multi_view": multi,
-        "error_single_view": single,
-        "train_error": training_error,
-        "transferability": from_scratch.metrics["error_scratch"] - error,
-    }
+    metrics["transferability"] = from_scratch.metrics["error_scratch"] - metrics["error"]
     return Result(metrics=metrics, status=_status(kernels, head))
 
 
@@ -110,10 +98,16 @@ def _tests(row: Row, context: Context) -> list[tuple[Tensor, Tensor]]:
     return [_task(row, role, tasks.TEST, context, single) for role, single in kinds]
 
 
-def _mixed(row: Row, multi: float, single: float) -> float:
-    """The error on all data, of which the share single_view_fraction is single-view."""
+def _errors(
+    row: Row, samples: Iterable[tuple[Tensor, Tensor]], trained: tuple[Tensor, Tensor], end: str = ""
+) -> dict[str, float]:
+    """On multi-view and single-view test samples, training samples, and all data, of which single_view_fraction is
+    single-view. trained: kernels and head. end: of the names."""
+    kernels, head = trained
+    multi, single, training = (network.wrong(*some, kernels, head, _activation(row)) for some in samples)
     share = float(row["single_view_fraction"])
-    return (1 - share) * multi + share * single
+    values = ((1 - share) * multi + share * single, multi, single, training)
+    return {f"{name}{end}": value for name, value in zip(ERRORS, values, strict=True)}
 
 
 def _sent(values: Any, context: Context) -> Tensor:

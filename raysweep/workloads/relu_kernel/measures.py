@@ -10,6 +10,7 @@ from raysweep.workloads.relu_kernel.tasks import SPHERE, Task
 
 Array = np.ndarray
 FAILURE = 0.05  # δ in T's theorems
+Pair = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +64,11 @@ def all_of(
 
     Rows go one by one, so that each comes out the same in any company.
     """
-    scale = float(columns["init_scale"][0])
     at_rest = np.zeros(len(task.test))
     from_zero = kernel.pretrained(task, (np.zeros(len(task.source)), np.zeros(len(task.target)), at_rest))
     from_start = kernel.pretrained(task, (*end_points.start, at_rest))[0]
-    rows = [
-        _of_row(kernel, end_points, index, given, from_zero, from_start, scale)
-        for index, given in enumerate(zip(*labels, strict=True))
-    ]
+    given = (kernel, end_points, from_zero, from_start, float(columns["init_scale"][0]))
+    rows = [_of_row(*given, index, *some) for index, some in enumerate(zip(*labels, strict=True))]
     rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
     metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     metrics["bound_cor63"] = _linear_bound(columns)
@@ -84,16 +82,10 @@ def all_of(
 
 
 def _of_row(
-    kernel: Kernel,
-    end_points: EndPoints,
-    index: int,
-    labels: tuple[Array, Array],
-    from_zero: tuple[Array, Array],
-    from_start: Array,
-    scale: float,
+    kernel: Kernel, ends: EndPoints, zero: Pair, from_start: Array, scale: float, index: int, target: Array, test: Array
 ) -> dict[str, float]:
-    (target, test), (before, before_test) = labels, end_points.pretrained
-    distance, carried = end_points.distance[index], from_zero[0]
+    """zero: what pretraining from f = 0 gives on the target's and the test samples."""
+    (before, before_test), distance, carried = ends.pretrained, ends.distance[index], zero[0]
     bound, expected = kernel.length(target - carried), kernel.length(target - before)
 
     def squared(outputs: Array) -> float:
@@ -104,7 +96,7 @@ def _of_row(
         """The mean of min(1, |f - y|), the largest loss that T Thm 6.1 allows."""
         return float(np.minimum(np.abs(outputs - test), 1).mean())
 
-    start, length = squared(end_points.start[1]), float(target @ target)
+    start, length = squared(ends.start[1]), float(target @ target)
     change, formula = squared(before) - start, squared(carried) - length
     by_kernel = before_test + kernel.finetuned(target - before)
     return {
@@ -118,10 +110,10 @@ def _of_row(
         "gradient_change_thm1": formula,
         "gradient_change_limit": formula + scale**2 * kernel.excess[1],
         "gradient_error": abs(change - (squared(from_start) - start)) / length,
-        "risk": risk(end_points.test[index]),
+        "risk": risk(ends.test[index]),
         "risk_pretrained": risk(before_test),
-        "risk_kernel": risk(from_zero[1] + kernel.finetuned(target - carried)),
-        "output_error": float(np.sqrt(((end_points.test[index] - by_kernel) ** 2).mean() / (test**2).mean())),
+        "risk_kernel": risk(zero[1] + kernel.finetuned(target - carried)),
+        "output_error": float(np.sqrt(((ends.test[index] - by_kernel) ** 2).mean() / (test**2).mean())),
     }
 
 

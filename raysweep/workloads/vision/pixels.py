@@ -21,6 +21,8 @@ from raysweep.workloads.vision.tasks import Row
 LUMA = (0.299, 0.587, 0.114)  # what red, green and blue weigh in grey (ITU-R BT.601)
 AT_ONCE = 4096  # images that are resized or turned together
 DECODED = 500  # images that are decoded together
+Form = tuple[int, int]  # channels and side
+Look = tuple[str, str, float]  # label, flip and rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,36 +78,27 @@ def scaled(pixels: Tensor) -> Tensor:
 
 def source(row: Row) -> Task:
     """The task of pretraining. Training images come in the order of the draw."""
-    return _task(row, "source", tasks.source_classes(row), row["label"], row["flip"], float(row["rotation"]))
+    return _task(row, "source", tasks.source_classes(row), (row["label"], row["flip"], float(row["rotation"])))
 
 
 def target(row: Row) -> Task:
     """The task of fine-tuning: its first training images by the order of the draw."""
-    return _task(row, "target", tasks.target_classes(row), tasks.CLASS, tasks.UPRIGHT, 0.0)
+    return _task(row, "target", tasks.target_classes(row), (tasks.CLASS, tasks.UPRIGHT, 0.0))
 
 
-def _task(row: Row, role: str, classes: list[int], label: str, flip: str, rotation: float) -> Task:
+def _task(row: Row, role: str, classes: list[int], look: Look) -> Task:
     digest, samples = image_data.digest_of(row[role], role), int(row[f"{role}_samples"])
     half = int(role == "target") if tasks.one_set(row) else None
-    return _made(row[role], digest, tasks.form(row), row["seed"], tuple(classes), half, samples, label, flip, rotation)
+    return _made(row[role], digest, tasks.form(row), row["seed"], tuple(classes), half, samples, look)
 
 
 @functools.lru_cache(maxsize=4)
 def _made(
-    name: str,
-    digest: str,
-    form: tuple[int, int],
-    seed: int,
-    classes: tuple[int, ...],
-    half: int | None,
-    samples: int,
-    label: str,
-    flip: str,
-    rotation: float,
+    name: str, digest: str, form: Form, seed: int, classes: tuple[int, ...], half: int | None, samples: int, look: Look
 ) -> Task:
     """digest: that of the images called `name`, so that others of that name are not taken for them. samples: training
     images; 0 for all."""
-    data = image_data.load(name)
+    data, (label, flip, rotation) = image_data.load(name), look
     train, test = data.train, data.test.select(classes)
     places = tasks.order(train.labels, list(classes), seed, half)[: samples or None]
     train = train.take(places)
@@ -154,7 +147,7 @@ def _hue(pixels: np.ndarray | ImageFiles) -> np.ndarray:
     return np.arctan2(np.sqrt(3) * (green - blue), 2 * red - green - blue)
 
 
-def _formed(pixels: Tensor, white: int, form: tuple[int, int]) -> Tensor:
+def _formed(pixels: Tensor, white: int, form: Form) -> Tensor:
     """uint8 (count, height, width) or (count, height, width, 3) -> uint8 (count, channels, side, side).
 
     Images become grey or coloured, the shorter side is filled with black, and bilinear interpolation (over all pixels

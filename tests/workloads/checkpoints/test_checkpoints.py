@@ -168,21 +168,6 @@ def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights
     assert metrics["distance_moved"][0] == pytest.approx(shifted**0.5, rel=1e-5)
 
 
-@pytest.mark.parametrize("killed", ["fetch", "mean_loss"])
-def test_a_row_that_is_killed_in_any_stage_ends_as_any_other(killed, chats, tmp_path, monkeypatch):
-    """In fine-tuning itself: the test below."""
-    whole, _ = compute(table({"target": chats}), np.zeros(1, int))
-    trained, train = [], trainer.Trainer.train
-    monkeypatch.setattr(trainer.Trainer, "train", lambda self, *given: [trained.append(1), train(self, *given)])
-    with monkeypatch.context() as dying:
-        dying.setattr(stages, killed, lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            kept(tmp_path / "cut", {"target": chats})
-    again, _ = kept(tmp_path / "cut", {"target": chats})
-    assert len(trained) == 1
-    np.testing.assert_equal(again, whole)  # not measured is equal to itself
-
-
 def test_an_interrupted_fine_tuning_goes_on_to_the_same_weights(chats, tmp_path, monkeypatch):
     row = {"target": chats, "finetune_steps": 12}
     _, whole = kept(tmp_path / "whole", row)

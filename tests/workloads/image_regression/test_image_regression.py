@@ -92,29 +92,6 @@ def test_predictors_are_those_of_the_paper() -> None:
     assert metrics["bound_thm42"][0] == pytest.approx(2 * g**3 * first / second**2 + 2 * g * rest, rel=1e-8)
 
 
-def test_the_equivalent_is_the_mean_over_gaussian_inputs() -> None:
-    """400 draws of Gaussian pixels with the images' Σ and labels θ_T·x + noise: to 2 % and four standard errors."""
-    pixels, labels = digits((5, 6), False)
-    best = np.linalg.lstsq(pixels, labels, rcond=1e-12)[0]
-    noise = np.sqrt(np.mean((labels - pixels @ best) ** 2))
-    values, vectors = np.linalg.eigh(pixels.T @ pixels / len(labels))
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    steps, rng = 300, np.random.default_rng(0)
-    source = descended(*digits((2, 3), False), started(0), steps)
-    for samples in (10, 30):
-        row = {"pair": "2-3:5-6", "target_samples": samples, "pretrain_length": steps}
-        metrics, _ = engine.compute(columns(row), np.array([0]))
-        for each, first in (("scratch", np.zeros(64)), ("finetune", source)):
-            losses = []
-            for _ in range(400):
-                x = rng.standard_normal((samples, 64)) @ root.T
-                y = x @ best + noise * rng.standard_normal(samples)
-                end = first + np.linalg.lstsq(x, y - x @ first, rcond=1e-12)[0]
-                losses.append(np.sum((root.T @ (end - best)) ** 2) + noise**2)
-            expected, error = np.mean(losses), np.std(losses) / np.sqrt(len(losses))
-            assert abs(metrics[f"equivalent_{each}"][0] - expected) < 0.02 * expected + 4 * error, (samples, each)
-
-
 def test_bounds_know_their_groups() -> None:
     """m directions as one group of m, or as m groups of one."""
     n, difference = np.array([5.0, 50.0]), np.array([[2.0, 1.0, 3.0]] * 2)

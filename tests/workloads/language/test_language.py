@@ -6,11 +6,9 @@ import sys
 import numpy as np
 import pytest
 from auditing import ctrl_c_when, writing
-from conftest import run
 from language_rows import compute, entropy, files, identity, pretrained, row, stages, table
-from spaces import STEP, language_space
+from spaces import STEP
 
-from raysweep.fits.draws import usable
 from raysweep.stages.store import Store
 from raysweep.training import schedules, trainer
 from raysweep.trial import context
@@ -181,26 +179,6 @@ def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
     usual = {"finetune_lr": 0.02, "finetune_steps": 20, "finetune_schedule": "constant"}
     metrics, _ = compute(table(usual, {**usual, "early_stopping": 5}), np.zeros(2, int), Store(store))
     assert metrics["finetune_loss_validation"][1] <= metrics["finetune_loss_validation"][0]
-
-
-@pytest.mark.long
-def test_a_loss_that_ends_above_its_start_is_no_status(tmp_path):
-    """Overtraining itself: the longer the pretraining, the lower the start, until the same rate ends above it."""
-    lengths = [5, 640]
-    space = language_space(
-        {"pretrain_length": [steps * STEP for steps in lengths], "finetune_lr": [0.0192]},
-        {"target": "grammar:0.1", "finetune_steps": 30},
-        seeds=2,
-    )
-    frame = run(tmp_path, space).results()
-    assert frame["status"].tolist() == ["ok"] * 4
-    rise = (frame["finetune_loss"] - frame["finetune_loss_before"]).groupby(frame["pretrain_length"])
-    risen = rise.agg(["min", "max"]).to_numpy()
-    assert risen[0].max() < -0.5
-    assert risen[1].min() > 0.05
-    used, dropped = usable(frame, "finetune_loss", ["pretrain_length", "seed"])  # what means and fits are made from
-    assert (len(used), dropped) == (4, {})
-    assert frame["finetune_loss"].max() < 6
 
 
 @pytest.mark.long

@@ -139,16 +139,6 @@ def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: 
     torch.testing.assert_close(result, -gradient)
 
 
-def test_a_classifier_follows_the_gradient_of_cross_entropy() -> None:
-    inputs, labels = some(9, 4, 6), torch.arange(9) % 3
-    kernels, head = some(6, 6, seed=1).requires_grad_(), some(3, 6, seed=2).requires_grad_()
-    hidden = smoothed(inputs @ kernels.T, 3, 0.6).sum(1)
-    loss = torch.nn.functional.cross_entropy(hidden @ head.T, labels)
-    by_kernels, by_head = torch.autograd.grad(loss, (kernels, head))
-    gradients = network.classifier(inputs, labels, kernels.detach(), head.detach(), Activation(3, 0.6))
-    torch.testing.assert_close(gradients, (loss.detach(), -by_kernels, -by_head))
-
-
 def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> None:
     inputs, kernels = some(700, 20, 30), some(30, 30, seed=1)
     assert len(network.pieces(inputs, kernels)) > 1

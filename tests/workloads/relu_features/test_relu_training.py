@@ -35,19 +35,6 @@ def tangent(pull: Tensor, features: Tensor) -> Tensor:
     return pull - (pull * features).sum(2, keepdim=True) * features
 
 
-def test_the_population_is_the_mean_over_many_samples() -> None:
-    inputs = torch.from_numpy(np.random.default_rng(3).standard_normal((40, 20_000, 4)))
-    for net in range(2):
-        features, outputs, weights = FEATURES[net : net + 1], OUTPUTS[net : net + 1], WEIGHTS[net : net + 1]
-        labels = labels_of(inputs, WEIGHTS[net])
-        whole = on_the_sphere(descent.on_population(TEACHER, weights), features, outputs)
-        parts = on_the_sphere(descent.on_samples(inputs, labels), features.expand(40, 6, 4), outputs.expand(40, 6))
-        for exact, sampled in zip(whole, parts, strict=True):
-            error = sampled.std(0) / np.sqrt(40)
-            assert ((sampled.mean(0) - exact[0]).abs() < 4.5 * error + 1e-15).all()
-            assert (error < 0.05 * exact.abs().max()).all()
-
-
 def on_the_sphere(task: Task, features: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     loss, by_output, over_output = task(features, outputs)
     return loss, by_output, tangent(outputs[:, :, None] * over_output, features)
@@ -89,32 +76,21 @@ def test_a_training_is_that_of_autograd_step_by_step() -> None:
     assert trained.loss[0] == pytest.approx(float(loss), rel=1e-10)
 
 
-def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance() -> None:
-    inputs = torch.from_numpy(np.random.default_rng(7).standard_normal((3, 12, 4)))
-    labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs]) * torch.tensor([[0.001], [1.0], [30.0]])
-    start, recipe = unit(1, 8, 4, seed=8).expand(3, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
+def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without_a_finite_loss() -> None:
+    inputs = torch.from_numpy(np.random.default_rng(7).standard_normal((4, 12, 4)))
+    inputs[3] *= 1e4
+    labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs])
+    labels = labels * torch.tensor([[0.001], [1.0], [30.0], [1.0]])
+    start, recipe = unit(1, 8, 4, seed=8).expand(4, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
     together = descent.descend(descent.on_samples(inputs, labels), start, recipe)
     for net in range(3):
         alone = descent.descend(descent.on_samples(inputs[net : net + 1], labels[net : net + 1]), start[:1], recipe)
-        for mine, other in (
-            (together.features, alone.features),
-            (together.outputs, alone.outputs),
-            (together.loss, alone.loss),
-        ):
+        for name in ("features", "outputs", "loss"):
+            mine, other = (getattr(each, name) for each in (together, alone))
             np.testing.assert_allclose(mine[net], other[0], rtol=1e-9, atol=1e-12)
     assert (together.outputs[0] == 1e-7).all()  # it was below the tolerance before the first step
     assert 1e-5 < together.loss[1] <= 1e-4
-
-
-def test_a_step_that_is_too_long_ends_with_a_loss_that_is_not_finite_and_leaves_the_others_alone() -> None:
-    inputs = torch.from_numpy(np.random.default_rng(9).standard_normal((2, 12, 4)))
-    inputs[1] *= 1e4
-    labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs])
-    start, recipe = unit(1, 8, 4, seed=8).expand(2, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
-    both = descent.descend(descent.on_samples(inputs, labels), start, recipe)
-    alone = descent.descend(descent.on_samples(inputs[:1], labels[:1]), start[:1], recipe)
-    assert both.loss[0] == pytest.approx(alone.loss[0], rel=1e-9)
-    assert not np.isfinite(both.loss[1])
+    assert not np.isfinite(together.loss[3])
 
 
 def test_shorter_and_more_steps_end_at_the_same_flow() -> None:
