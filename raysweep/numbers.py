@@ -13,6 +13,9 @@ NOTHING = 1e-12
 """An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
 EXACT = 12
 """Significant digits of a large exact value."""
+COARSE, LEAST = 3.0, 100.0
+"""Of an error from 0.35 to 1 one digit is shown, of one from 0.1 on two. Columns whose errors are further apart than
+the second factor share no decimals."""
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -59,19 +62,36 @@ def digits_for(value: float, error: float) -> int:
     return max(3, min(15, size - math.floor(math.log10(error)) + 2))
 
 
-def alike(*values: float) -> list[str]:
+def alike(*values: float, error: float = math.nan) -> list[str]:
     """Values of one range: with equal decimals, three significant digits of the largest and at least two of the
-    smallest; with three digits each if they are more than a factor 100 apart, and whole numbers as they are."""
+    smallest, but no more than an error leaves; with three digits each if they are more than a factor 100 apart, and
+    whole numbers as they are."""
     sizes = [math.floor(math.log10(abs(value))) for value in values if value and np.isfinite(value)]
-    whole = all(np.isfinite(value) and float(value).is_integer() for value in values)
+    whole = all(not np.isfinite(value) or float(value).is_integer() for value in values)
     if whole or not sizes or max(sizes) - min(sizes) > 1 or max(sizes) > 2 or min(sizes) < -4:
         return [number(value, 3) for value in values]
-    decimals = max(0, 2 - max(sizes), 1 - min(sizes))
-    return [f"{value + 0.0:.{decimals}f}" for value in values]
+    decimals = min(max(0, 2 - max(sizes), 1 - min(sizes)), places_for(COARSE * error) if error > 0 else EXACT)
+    return [fixed(value, decimals) if np.isfinite(value) else number(value) for value in values]
 
 
-def interval(estimate: float, low: float, high: float) -> str:
-    """The text "estimate [low, high]", with the decimals that show two significant digits of the half width.
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals, without the sign of a zero."""
+    rounded = round(value, decimals) + 0.0
+    return f"{rounded:{',' if abs(value) >= 1e4 else ''}.{decimals}f}"
+
+
+def shared_decimals(values: np.ndarray, errors: np.ndarray) -> int | None:
+    """The decimals of a column of values with errors, as most of these leave; None if one number does not fit all."""
+    errors = np.sort(errors[np.isfinite(errors) & (errors > 0)])
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    if not len(errors) or largest >= 1e4 or errors[-1] > LEAST * errors[0]:
+        return None
+    most, middle = (places_for(COARSE * error) for error in (errors[0], errors[len(errors) // 2]))
+    return max(middle, most - 1)
+
+
+def interval(estimate: float, low: float, high: float, decimals: int | None = None) -> str:
+    """The text "estimate [low, high]", by default with the decimals that show two significant digits of the half width.
 
     Without an estimate: "above low", "below high" or "between low and high". With an interval of width 0: the estimate
     and "(exact)".
@@ -80,17 +100,17 @@ def interval(estimate: float, low: float, high: float) -> str:
         if np.isfinite(low) and np.isfinite(high):
             return f"between {number(low, 3)} and {number(high, 3)}"
         if np.isfinite(low):
-            return f"above {number(low)}"
-        return f"below {number(high)}" if np.isfinite(high) else "–"
+            return f"above {number(low, 3)}"
+        return f"below {number(high, 3)}" if np.isfinite(high) else "–"
     width = (high - low) / 2
     largest = max(abs(low), abs(high))
     if width <= NOTHING * largest:
         return f"{number(estimate, 6 if largest < 1e5 else EXACT)} (exact)"
     if not np.isfinite(width):
         return f"{number(estimate)} [{number(low)}, {number(high)}]"
-    decimals = places_for(width)
+    decimals = places_for(width) if decimals is None else decimals
     if largest >= 1e5 or not 1e-5 <= width < 100:
         digits = digits_for(largest, width)
         return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
-    form = f"{',' if largest >= 1e4 else ''}.{decimals}f"
-    return f"{estimate:{form}} [{low:{form}}, {high:{form}}]"
+    shown, *ends = (fixed(value, decimals) for value in (estimate, low, high))
+    return f"{shown} [{', '.join(ends)}]"

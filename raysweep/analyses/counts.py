@@ -38,11 +38,12 @@ class Group:
 
     count: how many there are. where: what they have in common and no other setting has; empty if that takes more than
     `KEYS` conditions, or if they are all settings. nearly: `where` holds for most of them and few others.
-    low, high: the smallest and the largest estimate; NaN without one.
+    low, high: the smallest and the largest estimate; of one-sided settings with a bound the loosest one; else NaN.
+    error: the median half width of the intervals; NaN without one.
     ends: two conditions on one axis, if it drives the estimates: where they are smallest and where largest, by the
     median at each of its values, which low and high then are; empty if none does.
-    reach: from where to where the intervals reach, if one is wider than the range of the estimates, which alone would
-    look too certain; of a single setting its interval; else empty.
+    reach: the middle of the estimates, and from where to where the intervals reach, if one is wider than the range of
+    the estimates, which alone would look too certain; of a single setting its estimate and interval; else empty.
     """
 
     outcome: Outcome
@@ -51,6 +52,7 @@ class Group:
     nearly: bool
     low: float
     high: float
+    error: float = np.nan
     ends: tuple[Condition, ...] = ()
     reach: tuple[float, ...] = ()
 
@@ -65,9 +67,12 @@ def groups_of(finding: Finding) -> list[Group]:
         located = some["estimate"].replace([np.inf, -np.inf], np.nan)
         exact = conditions(table, chosen, finding.keys)
         where = exact or nearly(table, chosen, finding.keys)
+        if outcome in (Outcome.BOUND_LOW, Outcome.BOUND_HIGH):
+            located = some["high"].max() if outcome == Outcome.BOUND_LOW else some["low"].min()
         low, high, ends = driven(some.assign(estimate=located), finding.keys)
         reach = reach_of(some, every=finding.kind == "regime")  # a verdict is of the interval
-        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), low, high, ends, reach))
+        error = float(((some["high"] - some["low"]).replace(np.inf, np.nan) / 2).median())
+        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), low, high, error, ends, reach))
     return out
 
 
@@ -75,13 +80,13 @@ def reach_of(table: pd.DataFrame, every: bool = False) -> tuple[float, ...]:
     """`reach` of a `Group`; for `every` group with intervals."""
     values = table[["estimate", "low", "high"]].to_numpy(float)
     if len(values) == 1:
-        return (values[0, 1], values[0, 2]) if np.isfinite(values).all() and values[0, 1] < values[0, 2] else ()
+        return tuple(values[0]) if np.isfinite(values).all() and values[0, 1] < values[0, 2] else ()
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values):
         return ()
     scaled = np.log(values) if (values > 0).all() else values
     wide = (scaled[:, 2] - scaled[:, 1] > np.ptp(scaled[:, 0]) + NOTHING).any()
-    return (values[:, 1].min(), values[:, 2].max()) if wide or every else ()
+    return (float(np.median(values[:, 0])), values[:, 1].min(), values[:, 2].max()) if wide or every else ()
 
 
 def driven(table: pd.DataFrame, keys: Sequence[str]) -> tuple[float, float, tuple[Condition, ...]]:
@@ -166,17 +171,18 @@ def ways(finding: Finding) -> Counter[Way]:
     return out
 
 
-def telling_axis(finding: Finding) -> str:
-    """The axis whose values tell most about the outcome and the estimate of a setting: by the share of the variance
-    between its values, of the outcomes as indicators and of the ranks of estimates."""
+def told_by(finding: Finding, key: str) -> pd.Series:
+    """What the values of an axis tell of a setting: the share of the variance between them, of each outcome as an
+    indicator and of `rank`, that of the estimate."""
     table = finding.table
     indicators = pd.get_dummies(table["outcome"]).astype(float).assign(rank=table["estimate"].rank())
+    means = indicators.groupby(table[key]).transform("mean").where(indicators.notna())
+    return (means.var(ddof=0) / indicators.var(ddof=0)).fillna(0.0)
 
-    def between(key: str) -> float:
-        means = indicators.groupby(table[key]).transform("mean").where(indicators.notna())
-        return float((means.var(ddof=0) / indicators.var(ddof=0)).fillna(0.0).sum())
 
-    return max(varying(finding.keys, table), key=between)
+def telling_axis(finding: Finding) -> str:
+    """The axis whose values tell most."""
+    return max(varying(finding.keys, finding.table), key=lambda key: float(told_by(finding, key).sum()))
 
 
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Condition | None:

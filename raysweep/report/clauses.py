@@ -16,13 +16,18 @@ from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, settings, unit_of, without_common_beginning
 from raysweep.report.phrases import (
     ALIKE,
+    ALIKE_PLACES,
+    BEST_PLACES,
+    BOUNDS,
     CLAUSES,
+    EFFECTS,
     IN_X,
     MEANT,
     NOT_MEASURED,
     NOUNS,
     OTHERWISE,
     OUTCOMES,
+    SIDES,
     SIGNS,
     SUBJECTS,
 )
@@ -45,7 +50,7 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
     form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
     metric = called(finding.metric, workload)
     return (
-        (form or OUTCOMES.get(group.outcome, str(group.outcome)))
+        (form or outcome_words(group.outcome, finding))
         .replace("{it}", SUBJECTS.get(finding.kind, "it"))
         .format(
             metric=metric,
@@ -54,6 +59,7 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
             at=at_words(finding, group, workload, size),
             place=place_words(finding, group, workload, size),
             for_metric=f" for {metric}" * (size % 2 == 0 or not finding.question),
+            effect=EFFECTS.get(finding.kind, "difference"),
             count=group.count,
             are="is" if group.count == 1 else "are",
             **_further(finding, group, workload),
@@ -62,9 +68,27 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
     )
 
 
+def outcome_words(outcome: str, finding: Finding) -> str:
+    """What a table and the short form of a sentence say of an outcome: "transfer helps everywhere", "undecided"."""
+    if outcome == Outcome.UNCLEAR:
+        return f"no clear {EFFECTS.get(finding.kind, 'difference')}"
+    sided = SIDES.get(Outcome(outcome), "") if "positive" in finding.meanings else ""
+    return sided.format(**finding.meanings) or OUTCOMES.get(Outcome(outcome), str(outcome))
+
+
+def brief_words(finding: Finding, group: Group, workload: Workload) -> str:
+    """The same, of a bound with its value: "above 0.003"."""
+    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+        return NOT_MEASURED.format(of="")
+    if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
+        return outcome_words(group.outcome, finding)
+    return f"{BOUNDS[group.outcome]} {number(group.low, 3)}{unit_of(finding.x, workload)}"
+
+
 def as_said(finding: Finding) -> Finding:
     """The finding with the outcomes that words tell apart."""
-    return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(ALIKE)))
+    alike = {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}
+    return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(alike)))
 
 
 def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
@@ -113,24 +137,33 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     """
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
-    low, high, *ends = (f"{text}{degrees}" for text in [*alike(group.low, group.high), *alike(*group.reach)])
+    low, high = (f"{text}{degrees}" for text in alike(group.low, group.high, error=group.error))
     if group.ends and size < 2:
-        smallest, largest = (f"at {_condition_words(at, workload)}" for at in group.ends)
-        return f"{low} {smallest} to {high}{unit} {largest}"
-    if group.count == 1 and ends:
-        low, *ends = (f"{text}{degrees}" for text in alike(group.low, *group.reach))
-        high = low
-    sure = f" ({100 * finding.level:g} %: {' to '.join(ends)})" if ends and size < 4 else ""
-    return f"{low if low == high else f'{low} to {high}'}{unit}{sure}"
+        smallest, largest = ends_words(group, workload)
+        return f"{low} at {smallest} to {high}{unit} at {largest}"
+    if not group.reach or size >= 4:
+        return f"{low if low == high else f'{low} to {high}'}{unit}"
+    middle, *ends = (f"{text}{degrees}" for text in alike(*group.reach, error=group.error))
+    several = group.count > 1
+    sure = f"{100 * finding.level:g} %{' intervals' * several}: {' to '.join(ends)}"
+    return f"{'about ' * several}{middle}{unit} ({sure})"
+
+
+def ends_words(group: Group, workload: Workload) -> list[str]:
+    """Where the estimates of a group are smallest and largest; a long name with the first alone."""
+    if workload.symbol(group.ends[0].key):
+        return [condition_words(at, workload) for at in group.ends]
+    return listed(group.ends[0].key, [at.values[0] for at in group.ends], workload)
 
 
 def power_words(name: str, finding: Finding, group: Group, workload: Workload, size: int) -> str:
     """A factor of a law: "N^-0.5 (95 %: -0.6 to -0.4)", or between which powers it lies and where."""
-    at = [f" at {_condition_words(one, workload)}" for one in group.ends] if size < 2 else []
+    at = [f" at {text}" for text in ends_words(group, workload)] if group.ends and size < 2 else []
     if group.count == 1 or not at:
         place = place_words(finding, group, workload, 0 if group.count == 1 else 4)
         return f"{name}^({place})" if " to " in place and group.count > 1 else f"{name}^{place}"
-    return " to ".join(f"{name}^{text}{end}" for text, end in zip(alike(group.low, group.high), at, strict=True))
+    powers = alike(group.low, group.high, error=group.error)
+    return " to ".join(f"{name}^{text}{end}" for text, end in zip(powers, at, strict=True))
 
 
 def which(finding: Finding, group: Group, workload: Workload) -> str:
@@ -140,13 +173,8 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
         rows = finding.table[finding.table["outcome"] == group.outcome][list(base)].to_dict("records")
         other = [{key: value for key, value in row.items() if value != base[key]} for row in rows]
         return f" for {either([settings(one, workload) for one in other])}"
-    where = where_words(group, workload)
+    where = " and ".join(condition_words(one, workload) for one in group.where)
     return f" for {where}" if where and not group.nearly else ""
-
-
-def where_words(group: Group, workload: Workload) -> str:
-    """What the settings of a group have in common, such as "γ ≥ 1 and L = 2"."""
-    return " and ".join(_condition_words(one, workload) for one in group.where)
 
 
 def share(finding: Finding, group: Group, workload: Workload) -> str:
@@ -154,7 +182,8 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
     clear."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if group.count < every or group.outcome != Outcome.UNCLEAR:
-        where = ", ".join(_condition_words(one, workload) for one in group.where if group.nearly)
+        where = ", ".join(condition_words(one, workload) for one in group.where if group.nearly)
+        where *= group.outcome != Outcome.UNDECIDED  # what these need says more
         return f" in {some_of(group.count, every, noun)}" + (f" (mostly {where})" if where else "")
     return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
 
@@ -172,16 +201,20 @@ def of_each(finding: Finding, group: Group, workload: Workload) -> str:
         return ""
     (first, some), *rest = counts["sum"].items()
     every = counted(int(counts["size"].iloc[0]), called(other, workload))
-    return f" in {some} of {every} for {first}" + "".join(f", in {some} for {value}" for value, some in rest)
+    none = either([str(value) for value, some in rest if not some])
+    said = f" in {some} of {every} for {first}" + "".join(f", {some} for {value}" for value, some in rest if some)
+    (other,) = set(table["outcome"]) - {group.outcome}
+    return f"{said}; {outcome_words(other, finding)} for {none}" if none else said
 
 
 def either(texts: Sequence[str]) -> str:
     """One of several: "a, b or c"."""
-    *first, last = texts
+    *first, last = texts or [""]
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _condition_words(one: Condition, workload: Workload) -> str:
+def condition_words(one: Condition, workload: Workload) -> str:
+    """What the values of one axis have in common, such as "γ ≥ 1"."""
     if one.key in {"metric", "sweep"} - workload.by_name.keys():
         return " and ".join(called(value, workload) for value in one.values)
     if one.relation in ("=", "in"):
@@ -240,7 +273,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
         Needed.LARGER_X: f"{x} above {value}",
         Needed.SMALLER_X: f"{x} below {value}",
         Needed.MORE_X: f"more values of {called(finding.facts.get('length', axis), workload)}",
-        Needed.MORE_SETTINGS: f"{number(at)} settings whose best value is found or bounded",
+        Needed.MORE_SETTINGS: f"best values in {number(at)} settings",
         Needed.OK_ABOVE: f"rows that are ok above {value}",
         Needed.OK_BELOW: f"rows that are ok below {value}",
         Needed.OK_ROWS: "rows that are ok",

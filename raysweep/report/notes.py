@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from string import Formatter
+from typing import Any
 
+from raysweep.analyses import registry
 from raysweep.analyses.finding import Finding, Move
 from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
 from raysweep.phrases import counted
-from raysweep.report.names import as_called, called, capitalized, line_label, listed, plain, settings, unit_of
-from raysweep.report.phrases import ESTIMATES, FACTS, METHODS, TITLES
+from raysweep.report.names import as_called, called, line_label, listed, plain, settings, unit_of
+from raysweep.report.phrases import ESTIMATES, FACTS, METHODS
 from raysweep.workloads.declaration import Workload
 
 
 def title(finding: Finding, workload: Workload) -> str:
-    """The title of a finding."""
+    """What a finding answers, as its kind asks it; of a function of the user its name."""
     workload, facts = as_called(finding, workload), finding.facts
     kind = finding.kind if ":" in finding.kind else plain(finding.kind).capitalize()  # a file's name stays as it is
-    form = TITLES.get(finding.kind) or f"{kind}{': {metric}' * bool(finding.metric)}"
-    names = {"metric": finding.metric, "x": finding.x, **{key: facts.get(key, "") for key in ("length", "meets")}}
-    called_by = {key: called(name, workload) for key, name in names.items()}
-    if not finding.metric and "metric" in finding.table:
-        called_by["metric"] = " and ".join(called(name, workload) for name in finding.table["metric"].unique())
-    text = capitalized(form.format(**called_by, stage=facts.get("stage", facts.get("about", ""))))
+    metrics = [finding.metric] if finding.metric or "metric" not in finding.table else finding.table["metric"].unique()
+    names = {"x": finding.x, "lr": finding.x, "y": finding.metric, **facts, "metric": metrics}
+    asked = asked_by(finding.kind, names, workload) if finding.kind in registry.names() else ""
+    text = asked or f"{kind}{f': {called(finding.metric, workload)}' * bool(finding.metric)}"
     where = "; ".join(", ".join(listed(name, values, workload)) for name, values in finding.where.items())
     return f"{text} ({where})" if where else text
+
+
+def asked_by(kind: str, names: Mapping[str, Any], workload: Workload) -> str:
+    """The question of a kind with the names of its metrics and axes; empty if one of these is not there."""
+    form, called_by = registry.get(kind).question, dict[str, str]()
+    for key in (key for _, key, _, _ in Formatter().parse(form) if key):
+        value = names.get(key, "")
+        called_by[key] = " and ".join(called(name, workload) for name in ([value] if isinstance(value, str) else value))
+    return form.format_map(called_by) if all(called_by.values()) else ""
 
 
 def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
@@ -34,7 +44,7 @@ def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
     asked, out = Counter(one.question for one in findings), list[str]()
     for one in findings:
         alone = one.question and asked[one.question] == 1
-        out.append(one.question if alone else f"{one.question} {title(one, workload)}:".strip())
+        out.append(one.question if alone else f"{one.question} {title(one, workload)}".strip())
     return out
 
 

@@ -8,6 +8,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from raysweep.report.tables import Table
 
 TEMPLATES = Path(__file__).with_name("templates")
+SPACE, JOINER, TIGHT = "\u00a0", "\u2060", frozenset("=≤≥<>%")
+"""A space and a joint at which no line ends, and signs next to which none does."""
 WIDE = 2.2
 """Width over height from which on a figure does not stand next to text."""
 
@@ -94,7 +97,7 @@ def _environment(markdown: bool) -> Environment:
     """Where templates come from. All that they show is escaped, for HTML or for Markdown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         autoescape=True,
@@ -103,6 +106,8 @@ def _environment(markdown: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["whole"] = whole
+    return environment
 
 
 def escaped(value: Any) -> Any:
@@ -118,11 +123,23 @@ def escaped(value: Any) -> Any:
 
 
 def unbroken(value: Any) -> Any:
-    """A text for HTML in which no line ends between a number and its sign."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        for text in (" %", " =", "= ", "≤ ", "≥ ", "< ", "> "):
-            value = value.replace(text, text.replace(" ", "\u00a0"))
-    return value
+    """A text for HTML in which no line ends inside a number with its name or unit, a range, or an interval."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    words = value.split(" ")
+    out = words[:1]
+    for before, after in pairwise(words):
+        inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
+        ranged = "to" in (before, after) and any(map(str.isdigit, before + after))
+        out += [SPACE if inside or ranged else " ", after]
+    return "".join(out)
+
+
+def whole(text: str) -> str:
+    """A text for HTML in which no line ends inside a name with a number: pythia-70m."""
+    words = text.split(" ")
+    named = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in words]
+    return " ".join(word.replace("-", f"-{JOINER}") if one else word for word, one in zip(words, named, strict=True))
 
 
 def policy(script: str) -> str:

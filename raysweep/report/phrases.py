@@ -12,14 +12,12 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.LOCATED: "found",
     Outcome.BEYOND_LOW: "below the grid",
     Outcome.BEYOND_HIGH: "above the grid",
-    Outcome.EDGE_LOW: "best at the smallest value",
-    Outcome.EDGE_HIGH: "best at the largest value",
     Outcome.BOUND_LOW: "only an upper bound",
     Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.OK_LOW: "below the rows that are ok",
     Outcome.OK_HIGH: "above the rows that are ok",
-    Outcome.IMPROVES: "best at the largest value",
-    Outcome.DEGRADES: "best at the smallest value",
+    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "largest best"),
+    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "smallest best"),
     Outcome.POSITIVE: "positive everywhere",
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
@@ -30,10 +28,26 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.UNCLEAR: "not clear",
     Outcome.ALIKE: "not told from the best",
 }
-"""The status of a setting in a table; other outcomes are words already."""
+"""The status of a setting in a table and in short; other outcomes are words already."""
+
+SIDES: Mapping[Outcome, str] = {
+    Outcome.POSITIVE: "{positive} everywhere",
+    Outcome.NEGATIVE: "{negative} everywhere",
+    Outcome.HIGHER: "{positive}",
+    Outcome.LOWER: "{negative}",
+}
+"""The same where the sides of a metric mean something."""
+
+EFFECTS = {"inflection": "turn", "trend": "trend", "law": "power", "power_law": "power"}
+"""What is not clear, by kind."""
+
+BOUNDS: Mapping[Outcome, str] = {Outcome.BOUND_LOW: "below", Outcome.BOUND_HIGH: "above"}
+"""Where a place lies of which only a bound is known."""
 
 ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
-"""Outcomes that are said as others."""
+ALIKE_PLACES = {Outcome.BEYOND_LOW: Outcome.DEGRADES, Outcome.BEYOND_HIGH: Outcome.IMPROVES}
+BEST_PLACES = ("inflection", "optimum")
+"""Outcomes that are said as others: of all kinds, and of the kinds that seek the best value."""
 
 CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
@@ -53,7 +67,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.IMPROVES: "{metric} is best at the largest {x}",
         Outcome.DEGRADES: "{metric} is best at the smallest {x}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
-        Outcome.UNCLEAR: "{metric} is not shown to get worse",
+        Outcome.UNCLEAR: "{metric} has no clear turn",
     },
     "optimum": {
         Outcome.LOCATED: "the best {x}{for_metric} is {place}",
@@ -86,7 +100,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "trend": {
         Outcome.RISES: "{metric} rises with {x}{throughout}",
         Outcome.FALLS: "{metric} falls with {x}{throughout}",
-        Outcome.UNCLEAR: "{metric} shows no clear trend with {x}",
+        Outcome.UNCLEAR: "{metric} has no clear trend with {x}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
     },
     "best": {
@@ -146,13 +160,13 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "trend": {
         Outcome.RISES: "{rises}{throughout}",
         Outcome.FALLS: "{falls}{throughout}",
-        Outcome.UNCLEAR: "no trend is clear",
+        Outcome.UNCLEAR: "no clear trend",
     },
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},
     "curves": {
         Outcome.HIGHER: "{of}{positive}",
         Outcome.LOWER: "{of}{negative}",
-        Outcome.UNCLEAR: "{of}no difference is shown",
+        Outcome.UNCLEAR: "{of}no clear difference",
         Outcome.NO_EFFECT: "{of}no effect",
     },
 }
@@ -167,23 +181,21 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",
-    Outcome.UNCLEAR: "no difference of {metric} is clear",
+    Outcome.UNCLEAR: "no clear {effect} of {metric}",
     Outcome.MEASURED: "{metric} is {place}",
     Outcome.RISES: "{metric} rises with {x}",
     Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
-FURTHER: Mapping[Outcome, str] = {
-    Outcome.BOUND_LOW: "upper bound",
-    Outcome.BOUND_HIGH: "lower bound",
-    Outcome.NO_EFFECT: "no effect",
-    Outcome.UNCLEAR: "unclear",
-    Outcome.UNDECIDED: "undecided",
-}
-"""The same after what most settings say, followed by in how many."""
+FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outcome.IMPROVES, Outcome.DEGRADES)
+"""The outcomes that are said in short after what most settings say."""
 
-POWERS: Mapping[Outcome, str] = {Outcome.RISES: "rises", Outcome.FALLS: "falls", Outcome.UNCLEAR: "is unclear"}
+POWERS: Mapping[Outcome, str] = {
+    Outcome.RISES: "rises as {}",
+    Outcome.FALLS: "falls as {}",
+    Outcome.UNCLEAR: "goes as {}",
+}
 """What the best value does along each axis of a law over several."""
 
 WAYS: Mapping[Way, str] = {
@@ -274,29 +286,8 @@ PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
 
 SIGNS = {"<=": "≤", ">=": "≥"}
 
-TITLES: Mapping[str, str] = {
-    "boundary": "Where {metric} changes sign in {x}",
-    "predicted_boundary": "Where {meets} predicts the zero of {metric}",
-    "inflection": "Where {metric} turns in {x}",
-    "optimum": "The best {x} for {metric}",
-    "joint_optimum": "What is best together for {metric}",
-    "agreement": "Theory and experiment",
-    "relation": "{metric} and {x}",
-    "r_squared": "What explains {metric}",
-    "engines": "Engines on the same draws",
-    "trend": "How {metric} changes with {x}",
-    "best": "The best {metric}",
-    "search": "The best configurations for {metric}",
-    "curves": "{metric} over {x}",
-    "comparison": "The sweeps on the same draws",
-    "power_law": "The power of {x} with which {metric} grows",
-    "shift": "How the best {x} for {metric} shifts between settings",
-    "regime": "How the best {x} for {metric} changes with {length}",
-    "law": "The law of the best {x} for {metric}",
-    "learning_curves": "What {stage} logged: {metric}",
-    "landscape": "The landscape of {metric}",
-}
-"""The title of a finding in the report, by kind."""
+SOURCES = ("intervals come from the scatter about fitted curves", "intervals come from the given errors")
+"""Where intervals of single runs come from: without and with given errors."""
 
 _SHAPES = "Intervals hold for one setting at a time, and allow for the shape of the curve between its points."
 

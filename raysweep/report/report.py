@@ -11,8 +11,9 @@ import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding
+from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.findings import designed, findings_of
+from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
 from raysweep.report import file_names
@@ -23,6 +24,7 @@ from raysweep.report.names import capitalized
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
+from raysweep.report.phrases import SOURCES
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
@@ -220,24 +222,30 @@ def page_of(
             )
         )
         room -= lines if lines <= room else 0
+    joined(parts)
     asked = question(design, workload)
     shown = [asked, *(text for part in parts for text in (part.title, part.question))]
     cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
     every = len(frame) + about.missing
-    missing = f"{len(frame):,} of {counted(every, 'row')} so far" if about.missing else ""
+    one_seed = ", one seed" if "seed" in frame and frame["seed"].nunique() == 1 else ""
+    missing = f"{len(frame):,} of {counted(every, 'row')}{one_seed}" if about.missing else ""
+    sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
+    given = all(error_column(frame, one.metric, workload) for one in sure)
+    early = missing and parts and not about.reload and set(findings[0].table["outcome"]) == {Outcome.UNDECIDED}
     return {
         "sweep": about.sweep,
         "question": asked,
+        "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": varied_in_short(design, workload),
         "meanings": meanings(workload, findings[top].metric if top is not None else "", cited),
-        "rows": f"{seeds_words(frame)}; {rows_words(frame)}",
+        "rows": f"{seeds_words(frame)}; {rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
         "parts": parts,
         "warnings": about.warnings,
         "figure": None if top is None else pictures[top][0],
         "about": "" if top is None else f"part-{top}",
         "state": f"Running: {missing}. This page reads itself again."
         if about.reload
-        else missing and f"Incomplete: {missing}.",
+        else f"Incomplete: {missing}." * bool(missing and not early),
         "reload": about.reload,
         "details": set_up(design, workload),
         "provenance": provenance(frame, design, about.facts),
@@ -245,8 +253,17 @@ def page_of(
     }
 
 
+def joined(parts: list[Part]) -> None:
+    """Give questions after the first that have one answer, without a table, one heading."""
+    said = dict[str, int]()
+    for k, part in enumerate(parts[1:], 1):
+        first = said.setdefault(part.sentence, k)
+        if first < k and not part.first and not parts[first].first:
+            parts[first] = replace(parts[first], question=f"{parts[first].question} {part.question}")
+            parts[k] = replace(part, question="")
+
+
 def meanings(workload: Workload, metric: str, cited: str) -> str:
-    """What a metric with a label stands for, and which papers letters name."""
-    labelled = [one for one in workload.metrics if one.name == metric and one.label]
-    texts = [*(f"{one.label}: {one.description}" for one in labelled), cited]
-    return " ".join(f"{capitalized(text)}." for text in texts if text)
+    """What a metric with a label is, and which papers letters name."""
+    labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
+    return " ".join(f"{capitalized(text)}." for text in (next(labelled, ""), cited) if text)

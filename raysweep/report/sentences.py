@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import (
     as_said,
+    brief_words,
     clause,
     needed_words,
     of_each,
@@ -32,13 +34,14 @@ from raysweep.report.clauses import (
     which,
 )
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
-from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, OUTCOMES, PER_METRIC, POWERS, WAYS
+from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DETAILS = 6, 4
-"""In how many lengths a place is said, see `place_words`, and what others say, see `_other`."""
+SIZES, DRIVEN, DETAILS = 6, 2, 4
+"""In how many lengths a place is said, in how many of them with its axis, see `place_words`, and what others say, see
+`_others`."""
 WHAT = ("metric", "x", "length", "meets")
 """What names what is undecided."""
 
@@ -89,7 +92,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return _longer(along, theory, "; {}")
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
-    brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), OUTCOMES.get(lead.outcome, lead.outcome)]
+    brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), brief_words(finding, lead, workload)]
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
         words, at = [f"; {clause(finding, group, workload)}" for group in others], _first_setting(finding, workload)
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
@@ -100,14 +103,16 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         each = of_each(finding, lead, workload)
     rest = cache(lambda first: _others(first, others, finding, workload))
     wheres = _wheres(finding, lead, others, workload)
-    for forms, said, more in product((begin, brief), unique(theory, ""), extras):
-        for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
-            for at in [per] if per else wheres[detail]:
+    says = unique(theory, "")
+    driven = product([begin[:DRIVEN]], says, extras[:1]) if lead.ends else []  # the axis says more than the theory
+    for forms, said, more in (*driven, *product((begin, brief), says, extras)):
+        for per, first, last, detail in product(unique(each, ""), forms, (False, True), range(DETAILS)):
+            for at in [per] if per else wheres[detail][last]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
-    return _fitting(*(first + at for first in brief for at in wheres[-1]))
+    return _fitting(*(first + at for first in brief for at in wheres[-1][0]))
 
 
 def unique(*texts: str) -> list[str]:
@@ -115,23 +120,21 @@ def unique(*texts: str) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[list[str]]:
+def _wheres(
+    finding: Finding, lead: Group, others: Sequence[Group], workload: Workload
+) -> list[tuple[list[str], list[str]]]:
     """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
-    others are only counted, and nothing if the others are named."""
+    others are only counted, and nothing if the others are named. After these, the shortest form."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
-        return [[""]] * DETAILS
+        return [([""], [])] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     counted_of = f"{lead.count:,} of {counted(every, noun)}"
-    named = unique(where or part, "")
-    some = unique(
-        f"{where} ({counted_of})" if where else part,
-        f" in {counted_of}",
-        f" in {lead.count:,} of {every:,}",
-        f" in {lead.count:,}",
-    )
+    named = unique(where or part, ""), list[str]()
+    some = [f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,} of {every:,}"]
+    in_all = unique(*some), [f" in {lead.count:,}"]
     every_named = bool(others) and all(which(finding, group, workload) for group in others)
-    return [named if every_named and detail < 2 else some for detail in range(DETAILS)]
+    return [named if every_named and detail < 2 else in_all for detail in range(DETAILS)]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
@@ -140,9 +143,8 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
     out, before = [list[str]() for _ in range(DETAILS)], first
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
-        text = FURTHER.get(group.outcome) or what_differs(before, whole)
-        before = whole
-        brief, count = OUTCOMES.get(group.outcome, str(group.outcome)), f" in {group.count:,}"
+        brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
+        text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
         named = which(finding, group, workload) or count
         needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
         forms = (f"{text}{named}" + f" (needs {needs})" * bool(needs), text + named, text + count, brief + count)
@@ -153,8 +155,10 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
     """The best configuration of a search, which axes carry the variance, and what is not told from it."""
-    facts, first = finding.facts, finding.table.iloc[0]
-    text = _fitting(clause(finding, groups_of(replace(finding, table=finding.table.head(1)))[0], workload), "found")
+    facts = finding.facts
+    finding = replace(finding, table=finding.table.head(1).map(_in_three_digits))
+    first = finding.table.iloc[0]
+    text = _fitting(clause(finding, groups_of(finding)[0], workload), "found")
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
     whole, main = (
         settings(
@@ -171,6 +175,11 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
         every = counted(facts["configurations"], "configuration")
         text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
     return text
+
+
+def _in_three_digits(value: Any) -> Any:
+    """A number as a sentence has it: a drawn one in three digits, a whole one as it is."""
+    return value if not isinstance(value, float) or value % 1 == 0 or value != value else float(f"{value:.3g}")
 
 
 def _along(finding: Finding, workload: Workload) -> str:
@@ -201,27 +210,24 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     """The product of powers of the laws, between what their exponents lie, and how often they forecast rightly."""
     workload, facts = as_called(finding, workload), finding.facts
     laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
-    long, some, brief, ways = list[str](), list[str](), list[str](), list[str]()
+    long, some, brief = list[str](), list[str](), list[str]()
     for axis, table in laws.groupby("axis", sort=False):
         name, part = called(str(axis), workload), replace(finding, table=table.assign(outcome=Outcome.MEASURED), x="")
-        (group,), groups = groups_of(part), groups_of(replace(finding, table=table))
-        long.append(power_words(name, part, group, workload, 0))
-        brief.append(power_words(name, part, group, workload, SIZES))
-        some.append((long if len(groups) > 1 else brief)[-1])  # whose sign depends on the setting
-        signs = ", ".join(f"{POWERS[one.outcome]} in {one.count}" for one in groups)
-        ways.append(f"with {name} it {signs}" * (len(groups) > 1))
+        (group,), signs = groups_of(part), table["outcome"].unique()
+        form = POWERS[signs[0] if len(signs) == 1 else Outcome.UNCLEAR]
+        for texts, size in ((long, 0), (some, 0 if len(signs) > 1 else SIZES), (brief, SIZES)):
+            texts.append(form.format(power_words(name, part, group, workload, size)))
     count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
-    said = f"the best {called(finding.x, workload)} ∝ "
+    said = f"the best {called(finding.x, workload)} "
     others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
     rest = f"; undecided in {every - count}" * (count < every)
     where = (
-        [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every}", f" in {count}", ""]
+        [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}"]
         if others
         else [""]
     )
-    text = _fitting(*(f"{said}{' · '.join(powers)}{at}" for powers in (long, some, brief) for at in where), "found")
-    for way in ways:
-        text = _longer(text, way, "; {}")
+    texts = [f"{said}{', '.join(powers)}{at}" for powers in (long, some, brief) for at in where]
+    text = _fitting(*texts, f"{said}{', '.join(brief)}", "found")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
         lie = "lies" if out["inside"] == 1 else "lie"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from raysweep.analyses import registry
 from raysweep.analyses.design import Design, values_in
 from raysweep.phrases import counted
 from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of
+from raysweep.report.notes import asked_by
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.space.search_options import IMPORTED
 from raysweep.workloads.declaration import Workload
@@ -27,7 +27,7 @@ def question(design: Design, workload: Workload) -> str:
     if any(described):
         return " ".join(filter(None, described))
     entries = sorted(map(opened, design.analyses()), key=lambda entry: first_of(entry[1].get("question"), entry[0]))
-    return next((capitalized(_asked(*entry, workload)) for entry in entries), workload.summary)
+    return next((_asked(*entry, workload) for entry in entries), workload.summary)
 
 
 def first_of(asked: Any, kind: str) -> tuple[bool, bool]:
@@ -45,10 +45,8 @@ def _asked(kind: str, options: dict[str, Any], workload: Workload) -> str:
         return str(options["question"])
     if kind not in registry.names():
         return f"What does {kind} say of the rows?"
-    names = {key: called(value, workload) for key, value in options.items() if isinstance(value, str)}
-    metrics = " and ".join(called(name, workload) for name in metrics_of(options))
-    text = registry.chosen(kind, options, workload).question
-    return text.format_map(defaultdict(str, {**names, "metric": metrics, "metrics": metrics}))
+    metrics = metrics_of(options)
+    return asked_by(registry.chosen(kind, options, workload).kind, {**options, "metric": metrics}, workload)
 
 
 def set_up(design: Design, workload: Workload) -> list[str]:
@@ -100,7 +98,7 @@ def varied_in_short(design: Design, workload: Workload) -> str:
         text = _range(name, design, workload) or _axis_in_short(name, values, workload)
         text += _condition(name, design, workload)
         with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
-        varied.append(f"{text} with {', '.join(with_it)}" if with_it else text)
+        varied.append(f"{text} (and with it {', '.join(with_it)})" if with_it else text)
     for one in workload.parameters:
         given, declared = design.values(one.name), one.name in design.varied()
         if len(given) != 1 or given[0] in ("", "all", None):
@@ -120,7 +118,7 @@ def _range(name: str, design: Design, workload: Workload) -> str:
     scales = {space["ranges"][name] for space in design.spaces if name in (space.get("ranges") or {})}
     if not scales:
         return ""
-    label = " ".join(filter(None, (called(name, workload), workload.symbol(name))))
+    label = " ".join(filter(None, (called(name, workload), workload.symbol(name), "=")))
     values, unit = design.values(name), unit_of(name, workload)
     text = f"{label} {in_short(min(values))}{unit if unit == '°' else ''} to {in_short(max(values))}{unit}"
     return f"{text} (log)" if "log" in scales else text
@@ -144,8 +142,8 @@ def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
             return " / ".join(listed(name, values, workload))
         return f"{label} ({' / '.join(map(in_short, values))})"
     unit = unit_of(name, workload)
-    unit = "" if unit and unit in label[-len(unit) :] else unit  # fine-tuning steps 100, not 100 steps
-    degrees = unit if unit == "°" else ""
+    unit = "" if unit and unit in label[-len(unit) :] else unit  # fine-tuning steps = 100, not 100 steps
+    degrees, label = unit if unit == "°" else "", f"{label} ="
     if len(values) <= LISTED:
         return f"{label} {', '.join(f'{in_short(value)}{degrees}' for value in values)}{'' if degrees else unit}"
     return f"{label} {in_short(min(values))}{degrees} to {in_short(max(values))}{unit}"

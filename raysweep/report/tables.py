@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import groups_of, telling_axis
+from raysweep.analyses.counts import EXPLAINED, conditions, telling_axis, told_by
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.errors import printable
-from raysweep.numbers import alike, interval, number
+from raysweep.numbers import alike, interval, number, shared_decimals
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, needed_words, where_words
+from raysweep.report.clauses import as_said, condition_words, needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS, OUTCOMES
+from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -49,12 +49,14 @@ class Table:
 
 def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
     """What matters most in at most so many rows: of many settings of several axes what those of each value of one axis
-    say, else the settings of `first_rows`."""
+    say, if it tells much, else the settings of `first_rows`. Empty if the sentence says it."""
     finding = as_said(finding)
+    if len(finding.table) == 1:
+        return Table([], [], [])
     table, several = finding.table, len(varying(finding.keys, finding.table)) > 1
     plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table)
     if len(table) > FIRST and several and plain and not ("metric" in finding.keys and table["metric"].nunique() > 1):
-        whole = _by_axis(finding, workload, most)
+        whole = _by_axis(finding, workload)
         if len(whole.head) > 1:
             return whole
     same = _alike(finding, workload)
@@ -64,25 +66,24 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
         return Table([], [], [])
     rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
-    every = len(kept) * len(out.rows) // len(rows)
-    shown = (
-        f"{len(out.rows)} of {counted(every, 'row' if same else NOUNS.get(finding.kind, 'setting'))}; all are below."
-    )
+    every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
+    held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
+    shown = f"{held:,} of {every}; all are below."
     return replace(out, note=shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
 
 
 def _alike(finding: Finding, workload: Workload) -> list[tuple[list[int], str]]:
-    """The rows of each outcome that all say the same, without an estimate, and what they are called as one."""
+    """The rows that say the same, without an estimate, and what they are called as one."""
     table, out = finding.table, list[tuple[list[int], str]]()
-    if "axis" in finding.keys or "p_holm" in table or finding.kind == "search":
+    if "axis" in finding.keys or finding.kind == "search":
         return out
-    for group in groups_of(finding):
-        rows = np.flatnonzero(table["outcome"] == group.outcome)
-        said = table.iloc[rows][["estimate", "low", "high", "needed", "needed_number"]]
-        if len(rows) > 1 and not said["estimate"].notna().any() and len(said.drop_duplicates()) == 1:
-            count = counted(len(rows), NOUNS.get(finding.kind, "setting"))
-            where = "" if group.nearly else where_words(group, workload)
-            out.append((rows.tolist(), f"{where} ({count})" if where else count))
+    said = [name for name in ("outcome", "low", "high", "needed", "needed_number", "p_holm") if name in table]
+    for _, part in table[table["estimate"].isna()].groupby(said, dropna=False, sort=False):
+        if len(part) > 1:
+            chosen = table.index.isin(part.index)
+            where = " and ".join(condition_words(one, workload) for one in conditions(table, chosen, finding.keys))
+            count = counted(len(part), NOUNS.get(finding.kind, "setting"))
+            out.append((np.flatnonzero(chosen).tolist(), f"{where} ({count})" if where else count))
     return out
 
 
@@ -99,23 +100,27 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
     """The positions of the rows that matter most, in order: of a ranking the first ones, of tests those of the least
     adjusted p, else some of each outcome."""
     table = finding.table
+    if "p_holm" in table and table["p_holm"].notna().any():
+        return np.argsort(table["p_holm"].to_numpy(), kind="stable")[:most].tolist()
     if len(table) <= most:
         return list(range(len(table)))
     if table["outcome"].iloc[0] == Outcome.BEST:
         return list(range(most))
     if "axis" in finding.keys:  # all axes of a setting stand in one line
         size = table["axis"].nunique()
-        starts = spread(list(range(0, len(table), size)), most)
-        return [row for first in starts for row in range(first, first + size)]
-    if "p_holm" in table and table["p_holm"].notna().any():
-        return np.argsort(table["p_holm"].to_numpy(), kind="stable")[:most].tolist()
+        values = table["estimate"].to_numpy(float).reshape(-1, size)
+        known, rows = np.isfinite(values).all(axis=1), np.arange(len(values))
+        ends = list(dict.fromkeys(row for line in values.T for row in _ends_first(rows[known], line, 2)))
+        rest = [row for row in rows[known] if row not in ends]
+        starts = [*ends, *spread(rest, most - min(most, len(ends))), *rows[~known]][:most]
+        return [size * first + row for first in sorted(starts) for row in range(size)]
     groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
-    groups = groups[:most]
-    room = [1] * len(groups)
-    for _ in range(most - len(groups)):  # to the outcome that is shown least, by its share
+    values = table["estimate"].to_numpy(float)
+    groups = groups[: most - 1]
+    room = [1 + (len(some) > 1 and np.isfinite(values[some]).any()) for some in groups[:1]] + [1] * (len(groups) - 1)
+    for _ in range(most - sum(room)):  # to the outcome that is shown least, by its share
         place = max(range(len(groups)), key=lambda k: (room[k] < len(groups[k])) * len(groups[k]) / room[k])
         room[place] += 1
-    values = table["estimate"].to_numpy(float)
     return sorted(
         int(row) for some, count in zip(groups, room, strict=True) for row in _ends_first(some, values, count)
     )
@@ -129,36 +134,40 @@ def _ends_first(rows: np.ndarray, values: np.ndarray, count: int) -> list[int]:
     return [*dict.fromkeys(ends), *spread(rest, count - len(set(ends)))]
 
 
-def _by_axis(finding: Finding, workload: Workload, most: int) -> Table:
-    """A line for each value of the axis that tells most: the median and the range of estimates, and how many settings
-    have which outcome."""
+def _by_axis(finding: Finding, workload: Workload) -> Table:
+    """A line for each value of the axis that tells most: the median and the range of estimates, if it tells much of
+    these, and how many settings have which outcome."""
     table, kind = finding.table, finding.kind
     plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
     key = finding.x if plain else telling_axis(finding)
-    values = spread(sorted(table[key].dropna().unique(), key=in_order), most)
+    tells, values = told_by(finding, key), spread(sorted(table[key].dropna().unique(), key=in_order), FIRST)
+    if tells.max() < EXPLAINED:
+        return Table([], [], [])
     parts = [table[table[key] == value] for value in values]
-    places = [part["estimate"][np.isfinite(part["estimate"])] for part in parts]
+    places = [part[np.isfinite(part["estimate"])] for part in parts]
     unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
     name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
-    if not any(len(one) and one.min() > 0 and one.max() > DECADE * one.min() for one in places):
+    far = any(0 < DECADE * one["estimate"].min() < one["estimate"].max() for one in places)
+    if tells["rank"] >= EXPLAINED and not far:
         columns.append((head, True, [_range(one, unit) for one in places]))
     outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():
         counts = [int((part["outcome"] == one).sum()) for part in parts]
-        columns.append((OUTCOMES.get(one, str(one)), True, [str(count or "") for count in counts]))
-    shown = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
+        columns.append((outcome_words(one, finding), True, [str(count or "") for count in counts]))
+    some = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
     others = [called(one, workload) for one in varying(finding.keys, table)]
     every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
-    return _table(columns, f"All {every}, by {called(key, workload)}{shown}; each is below.")
+    return _table(columns, f"All {every}, by {called(key, workload)}{some}; each is below.")
 
 
-def _range(values: pd.Series, unit: str) -> str:
-    """The median of some values, and between what they lie."""
-    if not len(values):
+def _range(table: pd.DataFrame, unit: str) -> str:
+    """The median of some estimates, and between what they lie, in digits that their errors leave."""
+    if not len(table):
         return NOTHING
-    low, middle, high = (f"{text}{unit}" for text in alike(values.min(), values.median(), values.max()))
+    values, error = table["estimate"].quantile([0, 0.5, 1]), (table["high"] - table["low"]).median() / 2
+    low, middle, high = (f"{text}{unit}" for text in alike(*values, error=error))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -182,10 +191,9 @@ def table_of(
     head, short, texts = _settings(finding, rows, varying(finding.keys, finding.table), workload)
     settings = head, short, [(names or {}).get(row, text) for row, text in zip(chosen, texts, strict=True)]
     status = _status(rows, finding)
-    shown = [_estimate(row, unit) for row in rows]
+    shown, theory = _numbers(rows, unit)
     if not any(status):
-        words = [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]
-        shown = [word if text == NOTHING else text for text, word in zip(shown, words, strict=True)]
+        shown = _or_outcome(shown, rows, finding)
     return _table(
         [
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
@@ -193,8 +201,8 @@ def table_of(
             *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
             *(_tested(rows) if "p_holm" in finding.table else ()),
             ("status", False, status),
-            ("theory", True, [f"{number(row['theory'])}{unit}" if np.isfinite(row["theory"]) else "" for row in rows]),
-            ("would decide it", False, [needed_words(row, finding, workload) for row in rows]),
+            ("theory", True, theory),
+            ("needs", False, [needed_words(row, finding, workload) for row in rows]),
         ]
     )
 
@@ -217,18 +225,16 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
     for axis, part in zip(axes, by_axis, strict=True):
         pair = finding.kind == "joint_optimum"
         unit = unit_of(axis, workload) if pair else ""
-        texts = [_estimate(row, unit) for row in part]
-        words = [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in part]
-        shown = [word if text == NOTHING else text for text, word in zip(texts, words, strict=True)]
+        shown = _or_outcome(_numbers(part, unit)[0], part, finding)
         name = called(axis, workload)
-        yield f"{f'best {name}' if pair else f'exponent of {name}'} [{100 * finding.level:g} % interval]", True, shown
+        yield f"{f'best {name}' if pair else f'power of {name}'} [{100 * finding.level:g} %]", True, shown
     needed = [[needed_words(row, finding, workload) for row in part] for part in by_axis]
-    yield "would decide it", False, [next(filter(None, line), "") for line in zip(*needed, strict=True)]
+    yield "needs", False, [next(filter(None, line), "") for line in zip(*needed, strict=True)]
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
     return [
-        (called(name, workload), True, [NOTHING if row[name] is None else number(row[name]) for row in rows])
+        (called(name, workload), True, [NOTHING if row[name] is None else number(row[name], 3) for row in rows])
         for name in finding.facts["axes"]
     ]
 
@@ -246,17 +252,16 @@ def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequenc
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
-    values = [{end: row[f"{name}_{end}"] for end in ("mean", "low", "high")} for row in rows]
-    unit = unit_of(name, workload)
-    return called(name, workload), True, [_estimate({**one, "estimate": one["mean"]}, unit) for one in values]
+    ends = {"estimate": "mean", "low": "low", "high": "high"}
+    values = [{end: row[f"{name}_{column}"] for end, column in ends.items()} for row in rows]
+    return called(name, workload), True, _numbers(values, unit_of(name, workload))[0]
 
 
 def _tested(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """What is known of turns that were tested: the first value, the fall from the best value to the end, and p."""
-    falls = [_estimate({"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]}, "") for row in rows]
+    """What is known of turns that were tested: the fall from the best value to the end, and p."""
+    falls = [{"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]} for row in rows]
     return [
-        ("first value", True, [number(row["base"], 3) for row in rows]),
-        ("fall to the end", True, falls),
+        ("fall to the end", True, _numbers(falls, "")[0]),
         ("p, adjusted", True, ["< 0.0001" if row["p_holm"] < 1e-4 else number(row["p_holm"], 2) for row in rows]),
     ]
 
@@ -266,7 +271,9 @@ def _name(finding: Finding, workload: Workload) -> str:
 
 
 def _head(finding: Finding, workload: Workload) -> str:
-    interval_of = "" if finding.facts.get("one_draw") else f" [{100 * finding.level:g} % interval]"
+    interval_of = (
+        f" [{100 * finding.level:g} % interval]" if finding.table[["low", "high"]].notna().any(axis=None) else ""
+    )
     return f"{_name(finding, workload)}{interval_of}"
 
 
@@ -276,18 +283,37 @@ def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:
     with_estimate = table.loc[np.isfinite(table["estimate"].astype(float)), "outcome"]
     if finding.facts.get("one_draw") or "p_holm" in table or with_estimate.nunique() < 2:
         return [""] * len(rows)
-    return [OUTCOMES.get(row["outcome"], str(row["outcome"])) for row in rows]
+    return [outcome_words(row["outcome"], finding) for row in rows]
 
 
-def _estimate(row: Mapping[str, Any], unit: str) -> str:
-    """The estimate with its interval, or the bound that is known, with its unit."""
+def _or_outcome(texts: Sequence[str], rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:
+    """The texts, and what the rows say where these say nothing."""
+    words = [outcome_words(row["outcome"], finding) for row in rows]
+    return [word if text == NOTHING else text for text, word in zip(texts, words, strict=True)]
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], list[str]]:
+    """Each estimate with its interval, or the bound that is known, and theory's value, with their unit and, if these
+    fit all, the same decimals."""
+    ends = [(row["estimate"], *_ends(row)) for row in rows]
+    values = np.array(ends, dtype=float)
+    errors = (values[:, 2] - values[:, 1]) / 2
+    shared, alone = shared_decimals(values[:, 0], errors), alike(*values[:, 0])
+    texts, theories = [], []
+    for k, (row, (value, low, high)) in enumerate(zip(rows, ends, strict=True)):
+        decimals = shared_decimals(values[k], errors[k : k + 1]) if shared is None else shared
+        bare = np.isfinite(value) and not (np.isfinite(low) and np.isfinite(high))
+        head, bracket, rest = (alone[k] if bare else interval(value, low, high, decimals)).partition(" [")
+        texts.append(head if head == NOTHING else f"{head}{unit}{bracket}{rest}")
+        theory = row.get("theory", np.nan)
+        shown = number(theory) if decimals is None else f"{theory:.{decimals}f}"
+        theories.append(f"{shown}{unit}" if np.isfinite(theory) else "")
+    return texts, theories
+
+
+def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
+    """The ends of an interval: of a place between points that were run, the points next to those that it may be at."""
+    if "points_from" in row and "p_holm" in row:
+        return row["points_from"], row["points_to"]
     one_sided = row.get("outcome") == Outcome.BOUND_LOW and row["low"] == 0  # a bound of values that are all positive
-    text = interval(row["estimate"], np.nan if one_sided else row["low"], row["high"])
-    if np.isfinite(row["estimate"]) and not (np.isfinite(row["low"]) and np.isfinite(row["high"])):
-        text = number(row["estimate"])
-    elif "p_holm" in row and row["low"] == row["high"]:  # of the points that were run, this one alone
-        text = f"{number(row['estimate'])} [{number(row['low'])}, {number(row['high'])}]"
-    if text == NOTHING:
-        return text
-    head, bracket, rest = text.partition(" [")
-    return f"{head}{unit}{bracket}{rest}"
+    return np.nan if one_sided else row["low"], row["high"]

@@ -96,7 +96,7 @@ def test_too_few_values_of_one_axis_leave_only_that_one_open() -> None:
 def test_what_would_decide_an_axis_is_said_of_that_axis() -> None:
     answer = asked(runs()[lambda frame: frame["bs"] <= 64])
     table = table_of(answer[0], answer.workload, first_rows(answer[0], 4))
-    lr, bs, needed = (next(k for k, head in enumerate(table.head) if name in head) for name in ("lr", "bs", "decide"))
+    lr, bs, needed = (next(k for k, head in enumerate(table.head) if name in head) for name in ("lr", "bs", "needs"))
     assert len(table.rows) == 3
     assert all("[" in line[lr] and line[bs] == "undecided" for line in table.rows)
     assert {line[needed] for line in table.rows} == {"more values of bs"}

@@ -9,7 +9,7 @@ from raysweep.analyses.finding import Outcome
 from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
 from raysweep.fits.turn import find_turn, fit_turns, unimodal
-from raysweep.report.tables import first_rows, table_of
+from raysweep.report.tables import first_rows, first_table, table_of
 
 STEPS = np.arange(0.0, 145.0, 8.0)
 ERROR = np.full(len(STEPS), 0.012)
@@ -127,8 +127,10 @@ def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> 
     chosen = first_rows(answer[0])
     assert (len(chosen), answer.table.loc[chosen[0], "task"]) == (8, "task 9")
     shown = table_of(answer[0], answer.workload, chosen)
-    assert shown.head == ["task", "turning point [95 % interval]", "first value", "fall to the end", "p, adjusted"]
-    assert (shown.rows[0][0], shown.rows[0][-1], shown.rows[1][1]) == ("task 9", "< 0.0001", "not clear")
+    assert shown.head == ["task", "turning point [95 % interval]", "fall to the end", "p, adjusted"]
+    assert (shown.rows[0][0], shown.rows[0][-1], shown.rows[1][1]) == ("task 9", "< 0.0001", "no clear turn")
+    page = first_table(answer[0], answer.workload)  # those that say the same stand in one row
+    assert [line[0] for line in page.rows] == ["task 9", "9 settings"]
 
 
 def test_a_point_with_a_known_error_has_the_interval_of_it() -> None:

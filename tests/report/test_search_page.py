@@ -33,7 +33,7 @@ def test_a_search_that_asks_nothing_has_pictures_and_a_table(report: Report) -> 
     text = (Path(report.directory) / "report.md").read_text(encoding="utf-8")
     head = next(line for line in text.splitlines() if line.startswith("| lr |"))
     assert {"depth", "momentum", "val loss", "test acc"} <= {cell.strip() for cell in head.split("|")}
-    assert "lr 0.0001 to 1 (log)" in text
+    assert "lr = 0.0001 to 1 (log)" in text
     assert len(re.findall(r"^\| 0\.0", text, re.MULTILINE)) == 16  # eight rows on the first screen, eight below
     assert len(report.answer[0].split()) <= 25
 

@@ -94,11 +94,13 @@ def laws(axes: Mapping[str, list[Outcome]], **row: Any) -> str:
 RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR, Outcome.UNDECIDED
 
 
-def test_laws_are_an_equation_in_as_many_settings_as_have_one() -> None:
+def test_laws_are_powers_in_as_many_settings_as_have_one() -> None:
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
-    assert laws({"N": n, "D": d}) == ("The best lr ∝ N^1 · D^1 in 10 of 13 settings of γ; undecided in 3.")
+    assert laws({"N": n, "D": d}) == (
+        "The best lr falls as N^1, goes as D^1 in 10 of 13 settings of γ; undecided in 3."
+    )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
-    assert laws(every) == ("The best lr ∝ N^1 · D^1 · K^1 in all 13 settings of γ.")
+    assert laws(every) == ("The best lr falls as N^1, goes as D^1, goes as K^1 in all 13 settings of γ.")
 
 
 def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:

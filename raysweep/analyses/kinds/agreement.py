@@ -123,7 +123,7 @@ def scored(table: pd.DataFrame) -> pd.DataFrame:
 
 ANALYSIS = Analysis(
     kind="agreement",
-    question="does the experiment agree with theory?",
+    question="Do theory and experiment agree?",
     run=run,
     optional={"metrics": allowed.metrics},
     columns=(*MEANS, "cell", "difference", "inside_95", "z"),

@@ -171,7 +171,7 @@ def curve_over(question: Question, axes: list[str]) -> list[CurvesPlot]:
 
 ANALYSIS = Analysis(
     kind="best",
-    question="which cell is best for {metric}?",
+    question="Which cell is best for {metric}?",
     run=run,
     required={"metric": checks.metric},
     optional={"words": allowed.words("higher", "lower")},

@@ -131,7 +131,7 @@ def check(options: Mapping[str, Any], path: str, context: Context) -> None:
 
 ANALYSIS = Analysis(
     kind="curves",
-    question="how does {metric} depend on {x}?",
+    question="How does {metric} change with {x}?",
     run=run,
     required={"x": allowed.curves_x},
     optional={

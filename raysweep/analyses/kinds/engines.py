@@ -223,7 +223,7 @@ def engine(value: Any, path: str, context: Context) -> Any:
 
 ANALYSIS = Analysis(
     kind="engines",
-    question="how do engines differ from the reference?",
+    question="How do engines differ from the reference?",
     run=run,
     optional={"metrics": allowed.metrics, "reference": engine, "x": allowed.number_axis, "by": allowed.axes},
     columns=(

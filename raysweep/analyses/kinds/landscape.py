@@ -155,7 +155,7 @@ def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
 
 ANALYSIS = Analysis(
     kind="landscape",
-    question="What does {metric} look like over {x} and {y}?",
+    question="What does the landscape of {metric} look like?",
     run=run,
     required={"x": allowed.one_logged, "y": allowed.one_logged},
     optional=OPTIONS,

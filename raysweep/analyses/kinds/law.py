@@ -214,7 +214,7 @@ def check(options: Mapping[str, Any], path: str, context: Context) -> None:
 
 ANALYSIS = Analysis(
     kind="law",
-    question="How does the best {lr} for {metric} scale?",
+    question="How does the best {lr} for {metric} scale with {over}?",
     run=run,
     required={"metric": checks.metric, "lr": allowed.number_axis, "over": number_axes},
     optional={"at_best": allowed.number_axis, **allowed.BY_LEVEL},

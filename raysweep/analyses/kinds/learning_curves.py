@@ -217,7 +217,7 @@ def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, q
 
 ANALYSIS = Analysis(
     kind="learning_curves",
-    question="What did a stage log at each step?",
+    question="How does {metric} change along training?",
     run=run,
     required={"x": allowed.curves_x},
     optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},

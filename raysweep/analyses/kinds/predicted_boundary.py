@@ -108,7 +108,7 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
 
 ANALYSIS = Analysis(
     kind="predicted_boundary",
-    question="Does the power law of {law}, equated with {meets}, say at which {x} {metric} changes sign?",
+    question="Does {meets} say at which {x} {metric} changes sign?",
     run=run,
     required={**allowed.METRIC_X, "law": checks.metric, "meets": checks.metric},
     optional=allowed.BY_LEVEL,

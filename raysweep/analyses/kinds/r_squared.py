@@ -97,7 +97,7 @@ def line(predictor: str, table: pd.DataFrame, x: str) -> Series:
 
 ANALYSIS = Analysis(
     kind="r_squared",
-    question="what explains {metric}?",
+    question="What explains {metric}?",
     run=run,
     required={**allowed.METRIC_X, "predictors": allowed.metrics, "unit": checks.axis},
     optional=allowed.BY_LEVEL,

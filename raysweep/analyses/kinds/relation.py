@@ -169,7 +169,7 @@ def cloud(rows: pd.DataFrame, x: str, y: str, where: Where, workload: Workload) 
 
 ANALYSIS = Analysis(
     kind="relation",
-    question="does {x} predict {y}?",
+    question="Does {x} predict {y}?",
     run=run,
     required={"x": checks.metric, "y": checks.metric},
     optional={"by": allowed.axes, "sample": allowed.sample},

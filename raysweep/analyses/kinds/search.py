@@ -304,7 +304,7 @@ def explored(plot: ParallelPlot) -> dict[str, Any]:
 
 ANALYSIS = Analysis(
     kind="search",
-    question="which configuration is best for {metric}, and which axes matter?",
+    question="Which configuration is best for {metric}, and which axes matter?",
     run=run,
     required={"metric": checks.metric},
     columns=(*MEANS, "axis", "high", "importance", "low"),

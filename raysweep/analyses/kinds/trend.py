@@ -121,7 +121,7 @@ def setting(row: dict[str, Any], theory: float, keys: list[str], finite: np.ndar
 
 ANALYSIS = Analysis(
     kind="trend",
-    question="does {metric} rise or fall with {x}?",
+    question="Does {metric} rise or fall with {x}?",
     run=run,
     required=allowed.METRIC_X,
     optional={**allowed.BY_LEVEL, "words": allowed.words("rises", "falls")},

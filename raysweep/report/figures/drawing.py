@@ -46,11 +46,11 @@ MARKERS = tuple(SIZES)
 WIDE, NARROW = 12.4, 6.4
 """Inches of a figure that takes the width of a page, of one that stands next to text: on a page both have type that one
 reads. The former has three panels in a row."""
-LONGEST = 40
+LONGEST = 36
 """Characters in a line of the label next to a panel; more do not fit its height."""
 NAMED = 14
 """Lines that a legend names at most."""
-MARK, LETTERS = 5, 15  # room of a mark in a legend, in letters, and letters in an inch
+MARK, LETTERS, ROW = 5, 15, 0.19  # room of a mark in a legend, in letters, letters in an inch, inches of a row
 LONGEST_SETTING = 30
 """Characters of a line in the title of one of several panels side by side."""
 BEHIND = ", smaller than the marks"
@@ -92,7 +92,7 @@ def columns_of_panels(axes: Sequence[Axes]) -> int:
 def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
     """Add axis labels at the left panels, in several lines if long, and under the lowest panel of each column."""
     columns = columns_of_panels(axes)
-    longest = LONGEST if len(axes) == 1 else LONGEST - 12  # panels side by side are lower
+    longest = LONGEST if len(axes) == 1 else LONGEST - 8  # panels side by side are lower
     for k, panel in enumerate(axes):
         if k % columns == 0:
             lines = [textwrap.fill(line, longest, break_long_words=False) for line in y.split("\n")]
@@ -144,7 +144,7 @@ def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
     if len(spots) < 2 or count < 2:
         return np.zeros(count)
     step = np.min(np.diff(np.log(spots) if logarithmic else spots))
-    return np.linspace(-1, 1, count) * min(0.3, 0.06 * count) * step
+    return np.linspace(-1, 1, count) * min(0.25, 0.04 * count) * step
 
 
 def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -282,10 +282,11 @@ def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
 
 
 def legend(figure: Figure, handles: Sequence[Any], side: str, columns: int, **look: Any) -> None:
-    """Add a legend above ("upper") or below ("lower") all panels, with as many columns as fit."""
+    """Add a legend above ("upper") or below ("lower") all panels, with as many columns as fit. Rows make it higher."""
     longest = max(len(str(handle.get_label())) for handle in handles) + MARK
-    fits = max(1, int(figure.get_size_inches()[0] * LETTERS // longest))
-    figure.legend(handles=handles, loc=f"outside {side} center", ncols=min(len(handles), columns, fits), **look)
+    ncols = min(len(handles), columns, max(1, int(figure.get_size_inches()[0] * LETTERS // longest)))
+    figure.legend(handles=handles, loc=f"outside {side} center", ncols=ncols, **look)
+    figure.set_figheight(figure.get_figheight() + ROW * (-(-len(handles) // ncols) - 1))
 
 
 def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:

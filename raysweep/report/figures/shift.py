@@ -15,7 +15,6 @@ from raysweep.report.names import called, settings
 from raysweep.workloads.declaration import Workload
 
 OPEN: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
-NAME = 60  # letters in a line of the label of the factors
 
 
 @drawing.draw.register(ShiftPlot)
@@ -36,7 +35,7 @@ def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[
     panel.set_yticks(at, labels)
     panel.set_ylim(-0.6, len(labels) - 0.4)
     x = called(finding.x, workload)
-    panel.set_xlabel(drawing.in_lines(f"best {x} ÷ that of {settings(base, workload)}", NAME))
+    panel.set_xlabel(f"best {x}, as a factor")
     open_points = drawing.mark("interval not known", **OPEN), "Open points: their interval is not known."
     caption = (
         f"The best {x} for {called(finding.metric, workload)}, divided by that of {settings(base, workload)}: "

@@ -295,7 +295,7 @@
     });
     if (table.closest("article")) return; // the table in full stands below
     const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
-    const text = () => [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim())).join(",") + "\n").join("");
+    const text = () => [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent.replaceAll("\u00a0", " ").replaceAll("\u2060", "").trim())).join(",") + "\n").join("");
     const button = element("button", { type: "button", class: "csv", click: () => download(`${name}.csv`, text(), "text/csv") }, "Download this table (CSV)");
     (table.closest(".scroll") || table).after(element("p", { class: "controls" }, button));
   }

@@ -17,7 +17,7 @@ Gain = partial(Target, direction="maximize", positive="pretraining helps", negat
 _SLOPE = "nats per filter length"
 _ALONE, _NEW_HEAD = "of the target, trained on it alone", "of the target, its new head untrained"
 _OLD_HEAD = "of the source after fine-tuning, by its own head"
-_RIGHT, _ENTROPY = "test images named right", "cross entropy on test images"
+_RIGHT, _ENTROPY = "correctly classified test images", "cross entropy on test images"
 _ON_BOTH = (  # nets, before and after fine-tuning: {} is which
     ("sharpness", "nats", "largest eigenvalue of the loss's Hessian {}", ""),
     ("eigenvalue_mean", "nats", "mean of the `eigenvalues` largest eigenvalues {}", "mean of largest eigenvalues {}"),
@@ -82,7 +82,12 @@ METRICS = (
         label="number of Eigen-CAM peaks",
     ),
     _accuracy(
-        *(Target, "target_training_accuracy", "the target's training images named right", "target training accuracy")
+        *(
+            Target,
+            "target_training_accuracy",
+            "the target's correctly classified training images",
+            "target training accuracy",
+        )
     ),
     Target(
         "generalization_error",
