@@ -89,11 +89,11 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         ),
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark("fitted zero", color=FIT, linestyle="-", marker="o", markersize=5),
+            drawing.mark("sign changes, fitted", color=FIT, linestyle="-", marker="o", markersize=5),
             f"Bars: {percent} intervals{drawing.BEHIND if all(hidden) else ''}.",
         ),
         outcomes & {*AT} - {Outcome.LOCATED}
-        and drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
+        and drawing.mark("sign changes beyond", color=FIT, marker=">", markerfacecolor="white", markersize=6),
         any(tested) and drawing.mark("theory", **TESTED),
         not all(tested) and drawing.mark("theory, not tested" if any(tested) else "theory", **UNTESTED),
         *references,
