@@ -12,6 +12,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.trial.compute import compute
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import config_of
+from raysweep.workloads.relu_features import descent
 
 LANGUAGE = {
     "preset": "tiny",
@@ -60,6 +61,32 @@ def test_recorded_steps_are_those_that_are_not():
         runs.append(losses)
     np.testing.assert_allclose(runs[1], runs[0], atol=1e-3)
     assert runs[0][-1] < runs[0][0]
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("loss_on", ["population", "samples"])
+def test_a_step_of_a_relu_network_never_waits(loss_on):
+    stream = np.random.default_rng(0)
+    shapes = (3, 8, 4), (5, 4), (3, 12, 4), (3, 12)
+    start, teacher, inputs, labels = (
+        torch.as_tensor(stream.standard_normal(each), device=devices.device()) for each in shapes
+    )
+    start, teacher = (rows / rows.norm(dim=-1, keepdim=True) for rows in (start, teacher))
+    weights = torch.full((3, 5), 0.2, dtype=torch.float64, device=devices.device())
+    task = descent.on_population(teacher, weights) if loss_on == "population" else descent.on_samples(inputs, labels)
+    steps, taken = descent.LOOK - 2, []
+
+    def watched(features, outputs):
+        taken.append(len(taken))
+        torch.cuda.set_sync_debug_mode("error" if 1 <= taken[-1] < steps else "default")
+        return task(features, outputs)
+
+    try:
+        found = descent.descend(watched, start, descent.Recipe(1e-7, 0.5, steps, 0.0))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert len(taken) == steps + 1
+    assert np.isfinite(found.loss).all()
 
 
 # Whole rows
