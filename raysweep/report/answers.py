@@ -102,13 +102,10 @@ class Tabled(Answer):
     """An answer with a table, None without one.
 
     Of `best`: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok)
-    and computed (all of them); of single runs estimate, low and high of the mean, too. A cell most of whose draws
-    diverged or failed is left out.
-
+    and computed (all of them); of single runs estimate, low and high of the mean, too.
     Of `compare`: one row per metric and cell: the parameters, draws, difference (the second sweep less the first, mean
     over draws, in units of the metric), its 95 % interval (low, high) and that for all cells at once
-    (low_simultaneous, high_simultaneous), p_value, p_holm and status (higher, lower, no clear difference, not tested).
-
+    (low_simultaneous, high_simultaneous), p_value, p_holm and status.
     Of a function of somebody else: the DataFrame that it returned.
     """
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
@@ -26,7 +26,7 @@ from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import SOURCES
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
-from raysweep.report.sentences import sentence
+from raysweep.report.sentences import sentence, undecided
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
 from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
@@ -114,7 +114,7 @@ def write_report(
         findings.sort(key=lambda one: first_of(one.question or one.kind == KIND, one.kind))
         findings = with_file_names(findings)
         pairs = zip(headings_of(findings, workload), findings, strict=True)
-        answer = [f"{asked * bool(one.question)} {sentence(one, workload)}".strip() for asked, one in pairs]
+        answer = [f"{asked} {sentence(replace(one, question=asked), workload)}" for asked, one in pairs]
         on_answer(answer)
         pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
     files += _write_tables(findings, directory)
@@ -211,7 +211,7 @@ def page_of(
                 f"part-{k}",
                 title(finding, workload),
                 headings[k] if k or finding.question else "",  # the page begins with the first one's
-                sentence(finding, workload),
+                sentence(replace(finding, question=headings[k]), workload),
                 first if first and first.head else None,
                 lines <= room,
                 whole_table(finding, workload) if settings else None,
@@ -231,7 +231,7 @@ def page_of(
     missing = f"{len(frame):,} of {counted(every, 'row')}{one_seed}" if about.missing else ""
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
     given = all(error_column(frame, one.metric, workload) for one in sure)
-    early = missing and parts and not about.reload and set(findings[0].table["outcome"]) == {Outcome.UNDECIDED}
+    early = missing and parts and not about.reload and undecided(findings[0])
     return {
         "sweep": about.sweep,
         "question": asked,

@@ -34,7 +34,8 @@ from raysweep.report.clauses import (
     which,
 )
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
-from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, WAYS
+from raysweep.report.notes import title
+from raysweep.report.phrases import FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -42,8 +43,6 @@ MOST = 25
 SIZES, DRIVEN, DETAILS = 6, 2, 4
 """In how many lengths a place is said, in how many of them with its axis, see `place_words`, and what others say, see
 `_others`."""
-WHAT = ("metric", "x", "length", "meets")
-"""What names what is undecided."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -59,7 +58,13 @@ def sentence(finding: Finding, workload: Workload) -> str:
     for one in parts:
         answer = _answer(one, workload, MOST // min(len(parts), 2))
         text = _longer(text, answer, "; {}") if text else answer
-    return capitalized(text) + "."
+    asked = f"{title(finding, workload)} " if not finding.question and undecided(finding) else ""
+    return _fitting(f"{asked}{capitalized(text)}.", f"{capitalized(text)}.")
+
+
+def undecided(finding: Finding) -> bool:
+    """Whether no setting is decided."""
+    return set(finding.table["outcome"]) == {Outcome.UNDECIDED}
 
 
 def _by_metric(finding: Finding) -> list[Finding]:
@@ -71,10 +76,6 @@ def _by_metric(finding: Finding) -> list[Finding]:
         facts = {**finding.facts, **({"constants": [setting["against"]]} if "against" in setting else {})}
         out.append(replace(finding, metric=setting.get("metric", finding.metric), keys=keys, table=table, facts=facts))
     return out
-
-
-def _first_setting(finding: Finding, workload: Workload) -> str:
-    return settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
 
 
 def _answer(finding: Finding, workload: Workload, most: int) -> str:
@@ -94,7 +95,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), brief_words(finding, lead, workload)]
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
-        words, at = [f"; {clause(finding, group, workload)}" for group in others], _first_setting(finding, workload)
+        words = [f"; {clause(finding, group, workload)}" for group in others]
+        at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
@@ -282,17 +284,12 @@ def _together(finding: Finding, workload: Workload) -> str:
 
 
 def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
-    """What is added to what most settings say, with the mark before it, the longest form first: what is undecided and
-    what would decide it, beside which setting a shift is, in how many settings a power changes, or where what was
-    logged is least and most."""
+    """What is added to what most settings say, with the mark before it, the longest form first: what would decide it,
+    beside which setting a shift is, or in how many settings a power changes."""
     table, facts = finding.table, finding.facts
     if lead.outcome == Outcome.UNDECIDED:
-        about = {**facts, "x": finding.x, "metric": finding.metric}
-        names = {key: called(about[key], workload) for key in WHAT if key in about}
-        what = "" if finding.question else f": {OPEN.get(finding.kind, '{metric}').format(**names)}"
         needs, together = _all_need(finding, workload), _together(finding, workload)
-        takes = f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together)
-        return unique(what + takes, what, takes, "")
+        return unique(f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together), "")
     out = ""
     if overall := facts.get("overall"):
         out = f"; over all cells {interval(overall['rank_correlation'], overall['low'], overall['high'])}"
@@ -300,11 +297,6 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
         out = f", beside {settings(base, workload)}"
     elif bends := facts.get("bends"):
         out = "; only roughly a power law" + (f" in {bends}" if len(table) > 1 else "")
-    measured = table[table["outcome"] == Outcome.MEASURED]
-    if finding.kind in LOGGED and len(measured) > 1:
-        varied = varying(finding.keys, table)
-        extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-        out = "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
     return unique(out, "")
 
 

@@ -28,8 +28,6 @@ FIRST, SHOWN = 8, 60
 NOTHING = "–"
 COUNTED = 4
 """The most outcomes that a table counts."""
-DECADE = 10
-"""Of estimates that are further apart than this factor a median says little."""
 SHORT = 24
 """The most letters of a setting that stands in one line."""
 
@@ -149,8 +147,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
-    far = any(0 < DECADE * one["estimate"].min() < one["estimate"].max() for one in places)
-    if tells["rank"] >= EXPLAINED and not far:
+    if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))
     outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():
