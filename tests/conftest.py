@@ -90,6 +90,12 @@ def _ended(words: Sequence[str | Path], env: Mapping[str, str | None] | None = N
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+def ok(outcome: Outcome) -> Outcome:
+    """The outcome of a command that ended with exit code 0."""
+    assert outcome.code == 0, outcome
+    return outcome
+
+
 @contextlib.contextmanager
 def told(begins: str, *parts: str) -> Iterator[None]:
     """The block ends in an InputError of one line that begins so and holds these parts."""
@@ -271,7 +277,7 @@ def space(tmp_path: Path) -> Path:
 def small(call: Call, storage: Path, tmp_path: Path) -> Path:
     """The folder of a finished sweep."""
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
-    assert call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET).code == 0
+    ok(call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET))
     return storage / "small"
 
 

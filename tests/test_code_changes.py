@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Call, assert_same_rows, files_of, installed, process, refused, rows
+from conftest import QUIET, Call, assert_same_rows, files_of, installed, ok, process, refused, rows
 from spaces import small_space, written
 
 import raysweep
@@ -33,8 +33,7 @@ def changed_since(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     installed(site, changing="changing_workload:WORKLOAD")
     (site / "changing_workload.py").write_text(CHANGING)
     space = written(site, small_space(workload="changing"))
-    done = process("run", space, "--storage", storage, *QUIET, env={"PYTHONPATH": str(site)})
-    assert done.code == 0, done
+    ok(process("run", space, "--storage", storage, *QUIET, env={"PYTHONPATH": str(site)}))
     (site / "changing_workload.py").write_text(CHANGING + "# and a word more\n")
     return site, storage
 
@@ -50,8 +49,7 @@ def other_code(changed_since: tuple[Path, Path], storage: Path, monkeypatch: pyt
 
 def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
     before = files_of(other_code / "small" / "ledger")
-    outcome = call("resume", "small", "--storage", other_code, *QUIET)
-    assert outcome.code == 0
+    outcome = ok(call("resume", "small", "--storage", other_code, *QUIET))
     assert "the code of changing changed since 18 rows" in outcome.err
     assert "--on-code-change recompute" in outcome.err
     assert files_of(other_code / "small" / "ledger") == before
@@ -81,8 +79,7 @@ def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, 
 def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path, call: Call, tmp_path: Path) -> None:
     written(tmp_path, small_space(workload="changing", seeds=5))
     before = files_of(other_code)
-    outcome = call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run")
-    assert outcome.code == 0
+    outcome = ok(call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run"))
     assert "6 cells x 5 draws = 30 rows" in outcome.out
     assert "18 of them in the ledger already" in outcome.out
     assert "12 rows to compute" in outcome.out

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, files_of, run
+from conftest import QUIET, Call, files_of, ok, run
 from spaces import written
 
 from raysweep.query.sweep import open_sweep
@@ -63,12 +63,12 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
     assert files_of(storage / "sandy" / "ledger") == before  # and not tried again unasked
     assert call("resume", "sandy", "--storage", storage, *QUIET).code == 1
     (tmp_path / "mended").touch()
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
+    ok(call("resume", "sandy", "--storage", storage, *QUIET))
     healed = open_sweep("sandy", storage).results()
     assert healed["y"].tolist() == [1, 2, 2, 3, 3, 4, 4, 5]
     assert set(healed["status"]) == {"ok"}
     assert repr(healed[~bad].to_dict("records")) == repr(table[~bad].to_dict("records"))
-    assert call("resume", "sandy", "--storage", storage, *QUIET).code == 0
+    ok(call("resume", "sandy", "--storage", storage, *QUIET))
 
 
 def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:

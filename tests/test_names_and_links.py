@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Call, files_of, refused
+from conftest import QUIET, Call, files_of, ok, refused
 from spaces import small_space
 
 import raysweep
@@ -37,7 +37,7 @@ def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(
     name: str, call: Call, small: Path, tmp_path: Path
 ) -> None:
     small.rename(tmp_path / "outside")  # a whole sweep beside the storage
-    assert call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET).code == 0
+    ok(call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET))
     before = files_of(tmp_path)
     for command in ("status", "resume", "results", "report", "sync", "delete"):
         outcome = call(command, name, "--storage", small.parent, *["--yes"] * (command == "delete"))
@@ -95,13 +95,13 @@ def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path
         (small / "report" / name).symlink_to(target)
     (tmp_path / "folder").mkdir()
     (small / "report" / "figures").symlink_to(tmp_path / "folder")
-    assert call("report", "small", "--storage", small.parent).code == 0
+    ok(call("report", "small", "--storage", small.parent))
     for path in list((small / "logs").iterdir()):
         path.unlink()
         path.symlink_to(target)
     for path in (small / "ledger").iterdir():
         path.unlink()
-    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
+    ok(call("resume", "small", "--storage", small.parent, *QUIET))
     assert target.read_text() == "mine"
     assert not list((tmp_path / "folder").iterdir())
     (small / "report" / ".report-files.json").write_text(
@@ -112,7 +112,7 @@ def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path
             }
         )
     )
-    assert call("report", "small", "--storage", small.parent).code == 0
+    ok(call("report", "small", "--storage", small.parent))
     assert target.read_text() == "mine"
 
 

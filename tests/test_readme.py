@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, installed, process, python, run
+from conftest import QUIET, Call, installed, ok, process, python, run
 
 import raysweep
 
@@ -59,8 +59,7 @@ def test_the_demo_ends_with_the_quoted_answer(call: Call, tmp_path: Path, monkey
     (demo,) = re.findall(r"^demo:.*\n\t(.*)$", (HOME / "Makefile").read_text(), re.MULTILINE)
     assert "run transfer_phase_diagram --storage" in demo
     monkeypatch.chdir(tmp_path)
-    done = call("run", "transfer_phase_diagram", "--tracking-uri", "none")
-    assert done.code == 0, done.err
+    done = ok(call("run", "transfer_phase_diagram", "--tracking-uri", "none"))
     block = README.split("    make demo\n")[1].split("\n![")[0]
     quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())
     assert "hurts above; no effect for γ ≥ 1; theory agrees" in quoted
@@ -104,8 +103,7 @@ def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola: N
 
 def test_the_question_of_the_readme_can_be_asked(call: Call, storage: Path, tmp_path: Path) -> None:
     (tmp_path / "my-question.yaml").write_text(block("yaml"))
-    result = call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run")
-    assert result.code == 0, result
+    result = ok(call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run"))
     assert "400 cells x 20 draws = 8,000 rows" in result.out
 
 
@@ -114,14 +112,12 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
     definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)
     (tmp_path / "my-space.yaml").write_text(block("yml", FUNCTIONS))
-    script = python(Path("script.py"), cwd=tmp_path)
-    assert script.code == 0, script.err
+    script = ok(python(Path("script.py"), cwd=tmp_path))
     trained = raysweep.open("train", tmp_path / "sweeps")
     (finding,) = trained.findings()
     means = trained.results().groupby("cell")["accuracy"].mean()
     assert finding.table["estimate"][0] == pytest.approx(means.max())
-    done = process("run", "my-space.yaml", *QUIET, cwd=tmp_path)
-    assert done.code == 0, done.err
+    ok(process("run", "my-space.yaml", *QUIET, cwd=tmp_path))
     table = raysweep.open("my-space", tmp_path / "sweeps").results()
     assert script.out.split() == [str(len(table)), str(table["accuracy"].sum())]
     assert len(table) == 140
@@ -142,8 +138,7 @@ def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, m
             for name, value in (word.split("=") for word in words[1:]):
                 monkeypatch.setenv(name, value)
         else:
-            done = process(*words[1:], cwd=tmp_path)
-            assert done.code == 0, done
+            done = ok(process(*words[1:], cwd=tmp_path))
     rows = raysweep.open("checkpoints", storage=tmp_path / "sweeps").results()
     assert len(rows) == 108
     assert set(rows.status) == {"ok"}

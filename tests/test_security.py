@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Call, refused
+from conftest import QUIET, Call, ok, refused
 from spaces import small_space
 
 import raysweep
@@ -216,8 +216,7 @@ def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, 
         path.write_bytes(evil)
     for path in (small / "ledger").iterdir():
         path.unlink()
-    done = call("resume", "small", "--executor", "ray", "--storage", small.parent, *QUIET)
-    assert done.code == 0, done.err
+    ok(call("resume", "small", "--executor", "ray", "--storage", small.parent, *QUIET))
     assert len(call("results", "small", "--storage", small.parent).out.splitlines()) == 19
 
 
@@ -226,7 +225,7 @@ def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path,
         "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://example.org/x.png)"
     )
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space(description=evil)))
-    assert call("run", tmp_path / "small.yaml", "--storage", storage, "--tracking-uri", "none").code == 0
+    ok(call("run", tmp_path / "small.yaml", "--storage", storage, "--tracking-uri", "none"))
     page = (storage / "small" / "report" / "report.html").read_text()
     data = '<script type="application/json" class="'
     assert page.lower().count("<script") == page.count(data) + page.count(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas
 import pytest
-from conftest import Call, Outcome, assert_same_rows, files_of, rows, run, told
+from conftest import Call, Outcome, assert_same_rows, files_of, ok, rows, run, told
 from spaces import small_space
 
 import raysweep
@@ -149,7 +149,7 @@ def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
 def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage: Path, call: Call) -> None:
     first = run(storage)
     run(storage, small_space(name="other"))
-    assert call("delete", "small", "--storage", storage, "--tracking-uri", "none", "--yes").code == 0
+    ok(call("delete", "small", "--storage", storage, "--tracking-uri", "none", "--yes"))
     assert not (storage / "small").exists()
     assert call("status", "small", "--storage", storage).code == 2
     with pytest.raises(InputError, match="^small: "):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bad_spaces import TEXTS, axis, space
-from conftest import QUIET, Call, files_of, process, refused
+from conftest import QUIET, Call, files_of, ok, process, refused
 
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=[message for _, message in TEXTS])
@@ -185,7 +185,7 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
     """A finished sweep `small`; returns the file of its space."""
     file = tmp_path / "space.yaml"
     file.write_text(space())
-    assert call("run", file, "--storage", storage, *QUIET).code == 0
+    ok(call("run", file, "--storage", storage, *QUIET))
     return file
 
 
@@ -278,8 +278,7 @@ def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, r
         ["delete", "small", "--yes"],
     ):
         refused(call(*arguments, "--storage", storage), str(file))
-    listed = call("list", "--storage", storage)
-    assert listed.code == 0
+    listed = ok(call("list", "--storage", storage))
     assert str(file) in listed.out
     assert file.read_text() == content
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Call, Outcome, command, files_of, process, python
+from conftest import QUIET, TESTS, Call, Outcome, command, files_of, ok, process, python
 from spaces import small_space
 
 import raysweep
@@ -21,12 +21,10 @@ COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "deb
 
 
 def test_help_names_every_command(call: Call) -> None:
-    told = call("--help")
-    assert told.code == 0
+    told = ok(call("--help"))
     for name in COMMANDS:
         assert f"  {name} " in told.out
-        explained = call(name, "--help")
-        assert explained.code == 0
+        explained = ok(call(name, "--help"))
         assert ("--storage" in explained.out) == (name not in ("workloads", "spaces"))
 
 
@@ -35,8 +33,7 @@ def test_version(call: Call) -> None:
 
 
 def test_without_a_command_it_says_what_there_is(call: Call) -> None:
-    told = call()
-    assert told.code == 0
+    told = ok(call())
     assert "How does what you get after fine-tuning depend on" in told.out
     assert "raysweep run quickstart" in told.out
     assert not [name for name in packaged.spaces() if f"\n{name} " not in told.out]
@@ -154,10 +151,9 @@ def test_a_run_speaks_on_stderr_in_plain_lines(call: Call, space: Path, storage:
 def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    assert process("run", "../space.yaml", *QUIET, cwd=home).code == 0
+    ok(process("run", "../space.yaml", *QUIET, cwd=home))
     assert sorted(files_of(home))[0] == "sweeps/small/driver.lock"
-    printed = process("results", "small", cwd=home)
-    assert printed.code == 0
+    printed = ok(process("results", "small", cwd=home))
     assert printed.out.count("\n") == 19
 
 
@@ -170,7 +166,7 @@ def test_only_the_table_is_on_stdout(finished: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path, storage: Path) -> None:
-    assert call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400").code == 0
+    ok(call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400"))
     printing = subprocess.Popen(
         command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

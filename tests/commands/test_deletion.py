@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from auditing import listening
-from conftest import QUIET, Call, driving, files_of, nobody_else_writes, process, refused, run, sql, until
+from conftest import QUIET, Call, driving, files_of, nobody_else_writes, ok, process, refused, run, sql, until
 
 from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
@@ -17,7 +17,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
     storage: Path, space: Path, database: Path, call: Call
 ) -> None:
     there = ["--storage", storage]
-    assert call("run", space, *there, "--no-report").code == 0
+    ok(call("run", space, *there, "--no-report"))
     with driving("delete", "small", "--yes", *there) as deleting:
         with nobody_else_writes(database):  # what the deletion waits for: its runs in MLflow
             until(lambda: "is being deleted" in call("list", *there).out, deleting)
@@ -30,7 +30,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
                 ["sync", "small"],
             ):
                 refused(call(*words, *there), "small: is being deleted")
-            assert call("list", *there).code == 0
+            ok(call("list", *there))
             assert deleting.poll() is None
         assert deleting.wait(timeout=PATIENCE) == 0
     assert not (storage / "small").exists()
@@ -38,7 +38,7 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
 
 
 def test_nothing_is_deleted_that_nobody_confirms(storage: Path, space: Path, call: Call) -> None:
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     before = files_of(storage)
     refused(call("delete", "small", "--storage", storage), "--yes: ", "delete small (18 rows)?")
     assert files_of(storage) == before
@@ -47,7 +47,7 @@ def test_nothing_is_deleted_that_nobody_confirms(storage: Path, space: Path, cal
 def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
     storage: Path, space: Path, database: Path, call: Call
 ) -> None:
-    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    ok(call("run", space, "--storage", storage, "--no-report"))
     before = files_of(storage / "small")
     sql(database, "CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
     refused(call("delete", "small", "--yes", "--storage", storage), "--tracking-uri: ")
@@ -82,9 +82,9 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     assert "raysweep delete small" in call("list", *there).out
     refused(call("delete", "small", "--yes", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("results", "small", *there), "small: is being deleted")  # it has not become a whole one again
-    assert call("delete", "small", "--yes", *there, "--tracking-uri", "none").code == 0
+    ok(call("delete", "small", "--yes", *there, "--tracking-uri", "none"))
     assert not (storage / "small").exists()
-    assert call("run", space, *there, *QUIET).code == 0
+    ok(call("run", space, *there, *QUIET))
 
 
 def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, Outcome, command, files_of, process, refused
+from conftest import QUIET, Call, Outcome, command, files_of, ok, process, refused
 from disks import NO_BYTECODE, bound_by_permissions
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -74,11 +74,11 @@ def test_rows_go_through_a_pipe_or_a_link_and_leave_it_in_its_place(
     (elsewhere / "link").symlink_to("rows.csv")
     (elsewhere / "rows.csv").write_text("old")
     os.mkfifo(elsewhere / "pipe")
-    assert call("results", "small", "--storage", finished, "-o", "link").code == 0
+    ok(call("results", "small", "--storage", finished, "-o", "link"))
     assert (elsewhere / "link").is_symlink()
     assert (elsewhere / "rows.csv").read_text() == expected
     reading = subprocess.Popen(["cat", elsewhere / "pipe"], stdout=subprocess.PIPE, text=True)
-    assert call("results", "small", "--storage", finished, "-o", "pipe").code == 0
+    ok(call("results", "small", "--storage", finished, "-o", "pipe"))
     assert reading.communicate(timeout=60)[0] == expected
     assert (elsewhere / "pipe").is_fifo()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, files_of, refused, run
+from conftest import QUIET, Call, files_of, ok, refused, run
 from disks import disk, mounted
 from spaces import language_space, small_space, written
 
@@ -64,9 +64,9 @@ def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path,
 def test_what_reads_works(call: Call, mount: Path, elsewhere: Path) -> None:
     expected = call("results", "small", "--storage", mount).out
     assert expected.count("\n") == 19
-    assert call("results", "small", "--storage", mount, "-o", elsewhere / "rows.csv").code == 0
+    ok(call("results", "small", "--storage", mount, "-o", elsewhere / "rows.csv"))
     assert (elsewhere / "rows.csv").read_text() == expected
-    assert call("report", "small", "--storage", mount, "-o", elsewhere / "report").code == 0
+    ok(call("report", "small", "--storage", mount, "-o", elsewhere / "report"))
     assert (elsewhere / "report" / "report.html").exists()
     for arguments in (
         ["list"],

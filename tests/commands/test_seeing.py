@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, driving, process, run, until
+from conftest import QUIET, Call, driving, ok, process, run, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, written
 
@@ -122,7 +122,7 @@ def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(
     assert line.endswith(f"raysweep resume seen --storage {storage}")
     assert "interrupted, 1 of 2 rows (1 ok)" in call("status", "seen", "--storage", storage).out  # none gave up waiting
     (tmp_path / "go").touch()
-    assert call("resume", "seen", "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    ok(call("resume", "seen", "--storage", storage, "--executor", "inline", *QUIET))
     assert "finished, 2 of 2 rows (2 ok)" in call("status", "seen", "--storage", storage).out
 
 
@@ -140,7 +140,7 @@ def test_more_hours_than_a_timer_takes_are_no_limit(
     hours: object, file: Path, storage: Path, tmp_path: Path, call: Call
 ) -> None:
     (tmp_path / "go").touch()
-    assert call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", hours).code == 0
+    ok(call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", hours))
 
 
 def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:

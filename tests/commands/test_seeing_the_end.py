@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Call, driving, files_of, nobody_else_writes, refused, run, sql, until
+from conftest import QUIET, Call, driving, files_of, nobody_else_writes, ok, refused, run, sql, until
 from spaces import sandbox_space
 
 from raysweep.commands import status
@@ -53,8 +53,7 @@ def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
 ) -> None:
     for sign in (signs.PHASE, signs.MIRRORED):
         (storage / "small" / sign / "in the way").mkdir(parents=True)
-    outcome = call("run", space, "--storage", storage, "--no-report")
-    assert outcome.code == 0, outcome
+    outcome = ok(call("run", space, "--storage", storage, "--no-report"))
     assert signs.PHASE not in outcome.err
     assert signs.MIRRORED not in outcome.err
     assert finished_cells(database) == 6
@@ -95,10 +94,10 @@ def test_status_says_that_the_report_is_written_and_how_far(
 def test_cells_that_get_more_draws_are_to_be_mirrored_again(
     storage: Path, database: Path, space: Path, call: Call
 ) -> None:
-    assert call("run", space, "--storage", storage, "--no-report").code == 0
-    assert call("run", space, "--set", "seeds=4", "--storage", storage, "--no-report", *QUIET[1:]).code == 0
+    ok(call("run", space, "--storage", storage, "--no-report"))
+    ok(call("run", space, "--set", "seeds=4", "--storage", storage, "--no-report", *QUIET[1:]))
     assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
-    assert call("sync", "small", "--storage", storage).code == 0
+    ok(call("sync", "small", "--storage", storage))
     assert ": all 6 cells\n" in call("status", "small", "--storage", storage).out
     database.unlink()
     assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
@@ -107,7 +106,7 @@ def test_cells_that_get_more_draws_are_to_be_mirrored_again(
 def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
     storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    ok(call("run", space, "--storage", storage, "--no-report"))
     monkeypatch.setattr(mirror, "LAST_SECONDS", 0.5)
 
     def interrupt() -> None:
@@ -135,13 +134,13 @@ def test_status_writes_nothing_and_sync_writes_what_was_changed(
             "WHERE r.lifecycle_stage = 'active' AND t.key = 'raysweep.cell' AND l.key != 'seconds' ORDER BY 1, 2",
         )
 
-    assert call("run", space, "--storage", storage, "--no-report").code == 0
+    ok(call("run", space, "--storage", storage, "--no-report"))
     before = shown()
     sql(database, "UPDATE runs SET status = 'RUNNING' WHERE name = 'small'")  # as a dead driver leaves it
     sql(database, "UPDATE latest_metrics SET value = 999 WHERE key = 'risk_finetune' AND value > 0.1")
     assert shown() != before
     files_before = files_of(storage)
-    assert call("status", "small", "--storage", storage).code == 0
+    ok(call("status", "small", "--storage", storage))
     assert files_of(storage) == files_before
     synced = call("sync", "small", "--storage", storage)
     assert synced.err == "small: mirrored; the parameters and last values of all runs agree with the ledger\n"
@@ -152,7 +151,7 @@ def test_status_writes_nothing_and_sync_writes_what_was_changed(
 def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
     storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
     refusing = "BEFORE INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN SELECT RAISE(ABORT, 'no cells here'); END"
     sql(database, f"CREATE TRIGGER no_cells {refusing}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, files_of
+from conftest import Call, files_of, ok
 from stored_stage import STAGE, once, published, weights
 
 from raysweep.commands import store as store_commands
@@ -114,7 +114,7 @@ def test_the_command_line_lists_verifies_and_prunes(call: Call, tmp_path: Path) 
     once(store, "needed")
     references.refer(store, "sweep", ["needed"])
     assert "2 stages" in call("store", "list", "--storage", tmp_path).out
-    assert call("store", "verify", "--store", store.url).code == 0
+    ok(call("store", "verify", "--store", store.url))
     assert "1 to prune" in call("store", "prune", "--storage", tmp_path, "--dry-run").out
     refused = call("store", "prune", "needed", "--yes", "--storage", tmp_path)
     assert (refused.code, refused.err.split(":")[0]) == (2, "needed")
@@ -122,7 +122,7 @@ def test_the_command_line_lists_verifies_and_prunes(call: Call, tmp_path: Path) 
     refused_here = call("store", "prune", "--storage", tmp_path)  # nobody is there to answer
     assert (refused_here.code, refused_here.err.count("\n"), refused_here.err[:7]) == (2, 1, "--yes: ")
     assert files_of(tmp_path) == before
-    assert call("store", "prune", "--yes", "--storage", tmp_path).code == 0
+    ok(call("store", "prune", "--yes", "--storage", tmp_path))
     assert store.stages() == ["needed"]
     weight = next((tmp_path / "store" / "entries").glob("*.safetensors"))
     weight.write_bytes(b"")

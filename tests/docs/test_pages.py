@@ -10,7 +10,7 @@ import click
 import pandas as pd
 import pytest
 import yaml
-from conftest import QUIET, TESTS, Call, run
+from conftest import QUIET, TESTS, Call, ok, run
 from documented import DOCS
 
 import raysweep
@@ -109,8 +109,7 @@ def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Call, st
         if words[0] == "run" and words[1] in packaged.spaces():
             kept = [word for word in words if word not in ("--dry-run", "--download")]
             if not any("cifar10" in word for word in words):  # the set is not there, and nothing is fetched here
-                told = call(*kept, "--dry-run", "--storage", storage, *QUIET)
-                assert told.code == 0, told.err
+                ok(call(*kept, "--dry-run", "--storage", storage, *QUIET))
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *(HOME / "reports").glob("*.md")])
@@ -150,8 +149,7 @@ def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
     text = (DOCS / "spaces.md").read_text()
     (space,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "my-space.yaml").write_text(space)
-    told = call("run", tmp_path / "my-space.yaml", "--storage", storage, *QUIET, "--dry-run")
-    assert told.code == 0, told.err
+    told = ok(call("run", tmp_path / "my-space.yaml", "--storage", storage, *QUIET, "--dry-run"))
     assert yaml.safe_load(space)["name"] in told.out
     within_axes = {"ranges", "when"}  # resolved from `axes`
     assert [key for key in KEYS if f"| `{key}`" not in text and f", `{key}` |" not in text] == sorted(within_axes)
@@ -185,8 +183,7 @@ def test_rows_of_several_sweeps_can_be_asked_in_three_lines(
     names = [line.split(" ")[0] for line in told.out.splitlines()]  # as the documented `cut` does
     assert names == ["one", "other"]
     for name in names:
-        written = call("results", name, "--format", "parquet", "-o", f"rows/{name}.parquet", "--storage", storage)
-        assert written.code == 0, written.err
+        ok(call("results", name, "--format", "parquet", "-o", f"rows/{name}.parquet", "--storage", storage))
     tables = [pd.read_parquet(path) for path in sorted(Path("rows").glob("*.parquet"))]
     assert [len(table) for table in tables] == [6, 6]
     for column in ("sweep", "cell", "status", *re.findall(r"(?:avg|stddev)\((\w+)\)", recipe)):

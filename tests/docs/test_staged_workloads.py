@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, process, run, until
+from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, ok, process, run, until
 from documented import DOCUMENT, block, blocks, function, points
 from spaces import written
 from test_digits import DIGITS, arguments, edition, rows, said_of_stages
@@ -74,7 +74,7 @@ def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimize
     old = function((DIGITS / "digits" / "net.py").read_text(), "pretrain")
     new = block("context.restored()") + "\n\n"
     long = edition(tmp_path / "long", __init__=(points(declaration), ""), net=(old, new))
-    assert call(*arguments(storage / "example")).code == 0
+    ok(call(*arguments(storage / "example")))
     mark = tmp_path / "reached"
     often = "import raysweep.trial.context as c\nc.CHECKPOINT_SECONDS = -1.0\n"
     stops = (
@@ -141,7 +141,7 @@ def test_kept_weights_are_read_as_shown(
     call: Call, sandbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert call(*arguments(tmp_path / "sweeps")).code == 0
+    ok(call(*arguments(tmp_path / "sweeps")))
     names: dict[str, object] = {}
     exec(block("sweep.tensors("), names)
     weights = names["weights"]

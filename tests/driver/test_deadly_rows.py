@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, driving, process, python, run, until
+from conftest import QUIET, Outcome, driving, ok, process, python, run, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -199,7 +199,7 @@ def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storag
     written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
     assert process(*arguments).code == -signal.SIGKILL
-    assert process(*arguments).code == 0
+    ok(process(*arguments))
     messages: list[str] = []
     (tmp_path / "die_once-1-1").touch()
     run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=messages.append)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, driving, files_of, process, refused, rows, run, until
+from conftest import QUIET, Call, assert_same_rows, driving, files_of, ok, process, refused, rows, run, until
 from spaces import waiting_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -36,7 +36,7 @@ def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
     assert f"raysweep resume sandy --storage {storage}" in result.out
     before = files_of(storage / "sandy" / "ledger")
     (folder / "go").touch()
-    assert call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    ok(call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline"))
     after = files_of(storage / "sandy" / "ledger")
     assert {name: after[name] for name in before} == before
     undisturbed = rows(run(storage / "undisturbed", waiting_space(folder)))

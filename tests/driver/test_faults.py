@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, driving, files_of, process, sql, until
+from conftest import QUIET, Call, driving, files_of, ok, process, sql, until
 from driven import Drive, run_statuses, some_waiting, values
 
 from raysweep.executors import retry_policy
@@ -72,7 +72,7 @@ def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_lef
     assert time.monotonic() - start < 25
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
     (tmp_path / "go").touch()
-    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
     assert values(storage) == [0, 1, 2, 3]
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
@@ -98,7 +98,7 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
         assert len(os.listdir(temporary)) == 1
         (tmp_path / "go").touch()
         resume = ("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline")
-        assert process(*resume, env={"TMPDIR": temporary}).code == 0
+        ok(process(*resume, env={"TMPDIR": temporary}))
         assert os.listdir(temporary) == []
     assert values(storage) == [0, 1, 2, 3]
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
@@ -125,7 +125,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
     assert run_statuses(database)["sweep"] == {"KILLED": 1}
     (tmp_path / "go").touch()
-    assert process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report").code == 0
+    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
     assert values(storage) == [0, 1, 2, 3]
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
@@ -133,7 +133,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
 @pytest.mark.long
 def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: Path, storage: Path) -> None:
     arguments = ["--storage", storage, *QUIET]
-    assert process("run", space, *arguments).code == 0
+    ok(process("run", space, *arguments))
     before = files_of(storage)
     extending = ["run", space, *arguments, "--set", "seeds=5", "--executor", "ray"]
     refused = process(*extending, "--set", "resources.cpus_per_trial=999")
@@ -141,7 +141,7 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
     assert files_of(storage) == before
     with driving(*extending) as driven:
         assert driven.stderr.readline() == "starting Ray\n"
-    assert process("resume", "small", *arguments, "--executor", "inline").code == 0
+    ok(process("resume", "small", *arguments, "--executor", "inline"))
     assert len(open_sweep("small", storage).results()) == 6 * 5
 
 
@@ -229,8 +229,8 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
 
 
 def test_folders_that_a_copy_lost_are_made_again(call: Call, space: Path, storage: Path) -> None:
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     for name in ("ledger", "logs"):
         shutil.rmtree(storage / "small" / name)
-    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    ok(call("resume", "small", "--storage", storage, *QUIET))
     assert len(open_sweep("small", storage).results()) == 6 * 3

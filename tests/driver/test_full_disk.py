@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, halted, process, refused
+from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, halted, ok, process, refused
 from disks import NO_BYTECODE, no_file_beyond
 
 from raysweep.query.sweep import open_sweep
@@ -11,7 +11,7 @@ from raysweep.query.sweep import open_sweep
 def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
     """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
     arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
-    assert call("run", space, *arguments).code == 0
+    ok(call("run", space, *arguments))
     outcome = process(
         "run", space, "--set", "seeds=100", *arguments, preexec_fn=no_file_beyond(100_000), env=NO_BYTECODE
     )
@@ -19,8 +19,8 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
     halted(outcome, str(storage / "small"), "File too large", advice)
     assert len(open_sweep("small", storage).results()) == 18
 
-    assert call("resume", "small", *arguments).code == 0
-    assert call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET).code == 0
+    ok(call("resume", "small", *arguments))
+    ok(call("run", space, "--set", "seeds=100", "--storage", storage / "roomy", *QUIET))
     assert_same_rows(
         open_sweep("small", storage).results().to_dict("records"),
         open_sweep("small", storage / "roomy").results().to_dict("records"),
@@ -38,7 +38,7 @@ def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
     arguments = ["run", space, "--storage", storage, *QUIET, "--executor", "inline"]
     refused(without_room(), f"--storage: {storage} ", "File too large")
     assert not storage.exists()
-    assert call(*arguments).code == 0
+    ok(call(*arguments))
     before = files_of(storage)
     refused(without_room("--set", "seeds=5"), f"{storage / 'small'}: ", "File too large")
     assert files_of(storage) == before

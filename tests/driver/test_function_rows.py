@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, rows, told
+from conftest import Call, ok, rows, told
 from functions import edited, quietly
 
 import raysweep
@@ -146,8 +146,7 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Pat
         assert done.err.splitlines()[-1].endswith(f"raysweep resume mine --storage {storage}")
     good = rows(raysweep.open("mine", storage))[1:]
     file.write_text("def train(x, seed):\n    return 1 / x if x else 5\n")
-    done = call(*asked)
-    assert done.code == 0, done.err
+    done = ok(call(*asked))
     assert "changed since 1 row failed: computing them again" in done.err
     result = rows(raysweep.open("mine", storage))
     assert [row["value"] for row in result] == [5, 1, 0.5]

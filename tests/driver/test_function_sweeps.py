@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, driving, process, python, refused, until
+from conftest import QUIET, Call, driving, ok, process, python, refused, until
 from functions import edited, quietly
 
 import raysweep
@@ -88,23 +88,19 @@ def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_clu
         f"start_and_resume.run(space, Options(storage={str(storage)!r}, executor='ray', workers=2, report=False, "
         "tracking_uri='none'), given)"
     )
-    done = python(code, env={"RAY_ADDRESS": ray_cluster})
-    assert done.code == 0, done.err
+    ok(python(code, env={"RAY_ADDRESS": ray_cluster}))
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
 def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: Path, call: Call) -> None:
-    assert call("run", folder / "tried.yaml", "--storage", storage, *QUIET).code == 0
+    ok(call("run", folder / "tried.yaml", "--storage", storage, *QUIET))
     (folder / "my_file.py").write_text("raise SystemExit('imported')")
     for what in (["results"], ["report"], ["status"], ["resume", *QUIET]):
-        done = call(what[0], "tried", "--storage", storage, *what[1:])
-        assert done.code == 0, done.err
+        done = ok(call(what[0], "tried", "--storage", storage, *what[1:]))
         assert "imported" not in done.out + done.err
     assert "tried" in call("list", "--storage", storage).out
-    synced = call("sync", "tried", "--storage", storage, "--tracking-uri", f"sqlite:///{storage / 'mlflow.db'}")
-    assert synced.code == 0, synced.err
-    deleted = call("delete", "tried", "--storage", storage, "--yes")
-    assert deleted.code == 0, deleted.err
+    ok(call("sync", "tried", "--storage", storage, "--tracking-uri", f"sqlite:///{storage / 'mlflow.db'}"))
+    ok(call("delete", "tried", "--storage", storage, "--yes"))
 
 
 def killed(folder: Path, storage: Path) -> None:
@@ -118,8 +114,7 @@ def killed(folder: Path, storage: Path) -> None:
 
 def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, storage: Path) -> None:
     killed(folder, storage)
-    done = process("resume", "tried", "--storage", storage, *QUIET, cwd=storage)
-    assert done.code == 0, done.err
+    ok(process("resume", "tried", "--storage", storage, *QUIET, cwd=storage))
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
@@ -131,8 +126,7 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
         refused(process("resume", "tried", "--storage", storage, *QUIET, cwd=where), "--workload: ")
     other = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:test", *QUIET, cwd=folder)
     refused(other, "--workload: expected the function train")
-    done = process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder)
-    assert done.code == 0, done.err
+    ok(process("resume", "tried", "--storage", storage, "--workload", "my_file.py:train", *QUIET, cwd=folder))
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
@@ -146,8 +140,7 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
         for named in ([], ["--workload", folder / "my_file.py:train"]):
             refused(call(*what, "--storage", storage, *named), "", "changed")
     assert not trace.exists()
-    again = process("run", folder / "tried.yaml", "--storage", storage, *QUIET)
-    assert again.code == 0, again.err
+    again = ok(process("run", folder / "tried.yaml", "--storage", storage, *QUIET))
     assert trace.exists()
     assert "the code of train changed" in again.err
     assert len(raysweep.open("tried", storage).results()) == 140
@@ -256,8 +249,7 @@ def test_costly_rows_that_are_not_the_first_make_short_packs(storage: Path) -> N
 
 def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder: Path, storage: Path, call: Call) -> None:
     (folder / "my_file.py").write_text(SOURCE.replace("    return", "    raise SystemExit('called')\n    return"))
-    done = call("run", folder / "tried.yaml", "--storage", storage, "--dry-run")
-    assert done.code == 0, done.err
+    done = ok(call("run", folder / "tried.yaml", "--storage", storage, "--dry-run"))
     assert "140 rows" in done.out
     assert "not known" in done.out
     assert "estimated" not in done.out

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Call, files_of, halted, refused, run, sql
+from conftest import QUIET, Call, files_of, halted, ok, refused, run, sql
 from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
@@ -31,8 +31,8 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     again = call("resume", "noted", *there)
     assert (again.code, again.err.splitlines()[-1]) == (2, outcome.err.splitlines()[-1])
     (tmp_path / "mended").touch()
-    assert call("report", "noted", "--storage", storage).code == 0
-    assert call("resume", "noted", *there).code == 0
+    ok(call("report", "noted", "--storage", storage))
+    ok(call("resume", "noted", *there))
     assert files_of(storage / "noted" / "ledger") == kept
 
 
@@ -43,7 +43,7 @@ def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path
     assert last.endswith(f": raysweep resume noted --storage {storage}")
     assert call("results", "noted", "--storage", storage).out.count("\n") == 3
     (tmp_path / "mended").touch()
-    assert call("resume", "noted", *there).code == 0
+    ok(call("resume", "noted", *there))
     assert call("results", "noted", "--storage", storage).out.count("\n") == 4
 
 
@@ -67,16 +67,13 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
     written(tmp_path, of_text(text))
     nowhere = ["--tracking-uri", "none"]
     with just_before("os.link", ending=".jsonl", do=text.unlink):  # as the row is published
-        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline")
-    assert outcome.code == 0, outcome  # nothing but the rows is needed any more
+        ok(call("run", tmp_path / "space.yaml", "--storage", storage, *nowhere, "--executor", "inline"))
     assert not text.exists()
     for command in (["results"], ["status", *nowhere], ["report"], ["resume", *nowhere]):
-        result = call(command[0], "small", "--storage", storage, *command[1:])
-        assert result.code == 0, result
+        ok(call(command[0], "small", "--storage", storage, *command[1:]))
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for command in ("sync", "resume"):  # the rows are mirrored too, without the stages, which only the text tells
-        mirrored = call(command, "small", "--storage", storage, "--tracking-uri", uri)
-        assert mirrored.code == 0, mirrored
+        ok(call(command, "small", "--storage", storage, "--tracking-uri", uri))
     active = "SELECT key, value FROM tags JOIN runs USING (run_uuid) WHERE lifecycle_stage = 'active'"
     tags = dict(sql(tmp_path / "mlflow.db", active))
     assert tags["raysweep.draws"] == "1 ok"
@@ -127,8 +124,7 @@ def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage
         outcome = call(command, "small", "--storage", storage)
         assert message in outcome.out + outcome.err
     assert message in call("report", "small", "--storage", storage).err
-    outcome = call("resume", "small", "--storage", storage, *QUIET)
-    assert outcome.code == 0
+    outcome = ok(call("resume", "small", "--storage", storage, *QUIET))
     assert message in outcome.err
     assert len(open_sweep("small", storage).results()) == 18
     assert message not in call("status", "small", "--storage", storage).out

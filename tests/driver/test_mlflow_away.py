@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, nobody_else_writes, sql
+from conftest import QUIET, Call, nobody_else_writes, ok, sql
 from driven import Drive, run_statuses, values
 from spaces import small_space, written
 
@@ -41,17 +41,16 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
 
     server.kill()
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
-    extended = call("run", tmp_path / "space.yaml", "--set", "seeds=2", "--storage", storage, "--no-report")
-    assert extended.code == 0
+    extended = ok(call("run", tmp_path / "space.yaml", "--set", "seeds=2", "--storage", storage, "--no-report"))
     assert extended.err.startswith("--tracking-uri: ")
     assert "raysweep sync sandy" in extended.err.splitlines()[0]
     assert "4 cells not written (of 4; " in extended.err.splitlines()[-1]
     assert f"  4 of 4 cells not yet in MLflow ({server.uri}); `raysweep sync sandy" in status()
-    assert call("resume", "sandy", "--storage", storage, "--no-report").code == 0
+    ok(call("resume", "sandy", "--storage", storage, "--no-report"))
     assert call("sync", "sandy", "--storage", storage).code == 2
 
     server.start()
-    assert call("sync", "sandy", "--storage", storage).code == 0
+    ok(call("sync", "sandy", "--storage", storage))
     assert f"  mirrored to {server.uri}: all 4 cells\n  runs: {server.uri}/#/experiments/1?workflowType=" in status()
     assert run_statuses(server.database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
     active = "SELECT value FROM latest_metrics JOIN runs USING (run_uuid) WHERE lifecycle_stage = 'active'"
@@ -63,16 +62,16 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
     call: Call, storage: Path, tmp_path: Path, template: Path
 ) -> None:
     written(tmp_path, small_space())
-    assert call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET).code == 0
+    ok(call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET))
     assert call("sync", "small", "--storage", storage).code == 2  # where to?
     database = shutil.copy(template, tmp_path / "elsewhere.db")
     uri = f"sqlite:///{database}"
-    assert call("sync", "small", "--storage", storage, "--tracking-uri", uri).code == 0
+    ok(call("sync", "small", "--storage", storage, "--tracking-uri", uri))
     assert open_sweep("small", storage).record.tracking_uri == uri
     assert call("resume", "small", "--storage", storage, *QUIET).code == 0  # `none` is for this once
     assert open_sweep("small", storage).record.tracking_uri == uri
     wider = ("--set", "axes.gamma=[0.3, 0.5, 0.7, 1.0]")
-    assert call("run", tmp_path / "space.yaml", *wider, "--storage", storage, "--no-report").code == 0
+    ok(call("run", tmp_path / "space.yaml", *wider, "--storage", storage, "--no-report"))
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 8}}
     assert not (storage / "mlflow.db").exists()
 
@@ -85,15 +84,14 @@ def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
 
     usual = sql.text
     monkeypatch.setattr(sql, "text", lambda text: usual(text.replace("20000", "100")))  # ms MLflow waits for a lock
-    assert call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report").code == 0
+    ok(call("run", tmp_path / "space.yaml", "--set", "seeds=1", "--storage", storage, "--no-report"))
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
     monkeypatch.setattr(mlflow_database, "PATIENCE", 0.1)
     with nobody_else_writes(database):
-        outcome = call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report")
-        assert outcome.code == 0, outcome
+        outcome = ok(call("run", tmp_path / "space.yaml", "--storage", storage, "--no-report"))
         assert "6 cells not written" in outcome.err
         assert "raysweep sync small" in outcome.err
         result = call("status", "small", "--storage", storage)
         assert (result.code, result.err) == (0, "")  # it asks nobody
-    assert call("sync", "small", "--storage", storage).code == 0
+    ok(call("sync", "small", "--storage", storage))
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 6}}

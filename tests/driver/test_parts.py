@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, files_of, refused, rows, run
+from conftest import QUIET, Call, files_of, ok, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
@@ -72,14 +72,12 @@ def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> No
 
 def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, space: Path) -> None:
     there = ["--storage", storage, *QUIET]
-    assert call("run", space, *there).code == 0
+    ok(call("run", space, *there))
     before = files_of(storage)
-    dry = call("run", space, "--set", "seeds=1", *there, "--dry-run")
-    assert dry.code == 0
+    dry = ok(call("run", space, "--set", "seeds=1", *there, "--dry-run"))
     assert "a part of the sweep that is there" in dry.out
     assert "nothing to compute" in dry.out
-    outcome = call("run", space, "--set", "seeds=1", "--set", "axes.gamma=[0.5]", *there)
-    assert outcome.code == 0
+    outcome = ok(call("run", space, "--set", "seeds=1", "--set", "axes.gamma=[0.5]", *there))
     assert [line.partition(": ")[0] for line in outcome.err.splitlines()] == ["small", "small"]
     assert outcome.err.splitlines()[-1].startswith("small: 2 rows ")
     assert files_of(storage) == before
@@ -107,7 +105,7 @@ def test_failures_of_a_part_are_its_own(sandbox: Path, storage: Path, tmp_path: 
     written(tmp_path, space)
     there = ["--storage", storage, *QUIET, "--executor", "inline"]
     assert call("run", tmp_path / "space.yaml", *there).code == 1
-    assert call("run", tmp_path / "space.yaml", "--set", "axes.behaviour=[compute]", *there).code == 0
+    ok(call("run", tmp_path / "space.yaml", "--set", "axes.behaviour=[compute]", *there))
     part = call("run", tmp_path / "space.yaml", "--set", "axes.x=[2]", *there)
     assert (part.code, "1 of 2 rows failed" in part.err) == (1, True)
 
@@ -135,9 +133,9 @@ def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
 def test_a_part_moves_no_stages_of_the_whole(storage: Path, tmp_path: Path, call: Call) -> None:
     space = written(tmp_path, language_space())
     there = ["--storage", storage, *QUIET, "--executor", "inline"]
-    assert call("run", space, *there).code == 0
+    ok(call("run", space, *there))
     record = (storage / "small" / "sweep.json").read_bytes()
     asked = ["run", space, *there, "--set", "axes.finetune_lr=[1e-3]"]
     refused(call(*asked, "--store", tmp_path / "elsewhere"), "--store: ", "or ask for the whole sweep")
     assert (storage / "small" / "sweep.json").read_bytes() == record
-    assert call(*asked).code == 0
+    ok(call(*asked))

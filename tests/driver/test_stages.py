@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows
+from conftest import QUIET, Call, assert_same_rows, ok
 from spaces import STEP, language_space, written
 from store_sweeps import rows
 
@@ -99,7 +99,7 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
     out = call("run", space(), "--dry-run", "--storage", storage).out
     assert "4 distinct: 4 new" in out
     assert not storage.exists()
-    assert call("run", space(), "--storage", storage, *QUIET).code == 0
+    ok(call("run", space(), "--storage", storage, *QUIET))
     larger = space(axes={"finetune_lr": [1e-3, 2e-3, 4e-3, 8e-3]}, seeds=3)
     more = call("run", larger, "--dry-run", "--storage", storage).out
     assert "6 distinct: 2 new, 4 reused (in the store: same parameters, data and seed)" in more
@@ -161,7 +161,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
 @pytest.fixture
 def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
     """A store whose four stages say that other code computed them."""
-    assert call("run", space(), "--storage", storage, *QUIET).code == 0
+    ok(call("run", space(), "--storage", storage, *QUIET))
     for path in (storage / "store" / "entries").glob("*.json"):
         record = unseal(path.read_bytes())
         path.write_bytes(seal({**record, "meta": {**record["meta"], "code_version": "0.0.1+another"}}))
@@ -200,7 +200,7 @@ def test_mlflow_names_the_stages_as_the_store_does(
 ) -> None:
     import mlflow
 
-    assert call("run", space(), "--storage", storage, "--no-report").code == 0
+    ok(call("run", space(), "--storage", storage, "--no-report"))
     uri = f"sqlite:///{database}"
     result = mlflow.MlflowClient(uri).search_runs(
         [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import pytest
 import yaml
-from conftest import Call, process, run
+from conftest import Call, ok, process, run
 
 import raysweep
 from raysweep.ledger import segments
@@ -57,8 +57,7 @@ def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_proce
         for part in ("--set", f"{key}={yaml.safe_dump(value, default_flow_style=True)}")
     ]
     asked = ("--executor", "ray", "--workers", "4", "--tracking-uri", "none")
-    done = process("run", NAME, "--storage", storage, *asked, *changes)
-    assert done.code == 0, done.err
+    ok(process("run", NAME, "--storage", storage, *asked, *changes))
     sweep = raysweep.open(NAME, storage=storage)
     table, alone = sweep.results(), in_pieces(0, tmp_path, monkeypatch)
     others = [in_pieces(halvings, tmp_path, monkeypatch) for halvings in (1, 2, 3)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows, rows
+from conftest import QUIET, Call, assert_same_rows, ok, rows
 from conftest import run as run_anywhere
 from spaces import GRID, sandbox_space, small_space, written
 
@@ -51,8 +51,7 @@ def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
     ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Call, deadline: None
 ) -> None:
     asked = small_space(workload="apart", axes=GRID, seeds=20, resources={"gang": 2})
-    outcome = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray")
-    assert outcome.code == 0, outcome.err
+    ok(call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray"))
     sweep = open_sweep("small", storage)
     packs = list((sweep.folder / "ledger").glob("*.jsonl"))
     assert len(packs) == 20

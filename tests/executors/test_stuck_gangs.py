@@ -40,18 +40,6 @@ def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
     assert (tmp_path / "stopped-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-def test_whichever_of_four_workers_dies_the_next_ones_go_on_where_it_stopped(
-    gang_of: Callable[[int], Gang], tmp_path: Path
-) -> None:
-    asked, four = job(tmp_path, "die_in_turn")[0], gang_of(4)
-    for rank in range(4):
-        with pytest.raises(WorkerLost, match=f"^worker {rank} of 4 died"):
-            four.rows(asked, pack("pack"), np.array([0]), np.array([1]))
-    (row,) = four.rows(asked, pack("pack"), np.array([0]), np.array([1]))
-    assert row["metrics"] == {"y": 4.0 * 78, "workers": 4}
-    assert (tmp_path / "die_in_turn-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
-
-
 @pytest.mark.parametrize(("workers", "tries"), [(2, 3), (4, 2)])
 def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
     workers: int, tries: int, gang_of: Callable[[int], Gang], storage: Path, tmp_path: Path

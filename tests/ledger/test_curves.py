@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, run
+from conftest import QUIET, Call, ok, run
 from logging_workload import WORKLOAD
 from spaces import logging_space, written
 from test_ledger import row
@@ -51,7 +51,7 @@ def close(table: pd.DataFrame, space: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def sweep(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> raysweep.Sweep:
-    assert call("run", written(tmp_path, logging_space()), *INLINE, "--storage", storage).code == 0
+    ok(call("run", written(tmp_path, logging_space()), *INLINE, "--storage", storage))
     return raysweep.open("logged", storage)
 
 
@@ -88,15 +88,14 @@ def test_sweeps_in_one_table_show_what_differs_between_them(
     sweep: raysweep.Sweep, call: Call, storage: Path, tmp_path: Path
 ) -> None:
     other = logging_space(name="other", axes={"rate": [2.0]}, fixed={"epochs": 4})
-    assert call("run", written(tmp_path, other), *INLINE, "--storage", storage).code == 0
+    ok(call("run", written(tmp_path, other), *INLINE, "--storage", storage))
     lines = list(csv.DictReader(io.StringIO(call("results", "logged", "other", "--curves", "--storage", storage).out)))
     assert {(line["sweep"], line["epochs"]) for line in lines} == {("logged", "2"), ("logged", "3"), ("other", "4")}
 
 
 def test_without_curves_there_is_a_header_and_a_line_that_says_why(call: Call, storage: Path, space: Path) -> None:
-    assert call("run", space, *INLINE, "--storage", storage).code == 0
-    printed = call("results", "small", "--curves", "--storage", storage)
-    assert printed.code == 0
+    ok(call("run", space, *INLINE, "--storage", storage))
+    printed = ok(call("results", "small", "--curves", "--storage", storage))
     assert printed.out == "sweep,cell,seed,status,stage,step,overlap_angle,gamma\n"
     assert printed.err == (
         "small: no learning curves, because linear_transfer computes its rows from formulas or all together, and logs "
@@ -128,7 +127,7 @@ def test_rows_that_have_no_curves_are_told_from_no_rows(rows: int, why: str, swe
 
 def test_a_diverged_row_keeps_its_curve(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> None:
     space = logging_space(axes={"epochs": [2], "rate": [0.5, 1000.0]}, seeds=1)
-    assert call("run", written(tmp_path, space), *INLINE, "--storage", storage).code == 0
+    ok(call("run", written(tmp_path, space), *INLINE, "--storage", storage))
     table = raysweep.open("logged", storage).curves()
     wild = table[(table["rate"] == 1000) & (table["stage"] == "tune")]
     assert set(wild["status"]) == {"diverged"}
@@ -139,8 +138,7 @@ def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
     sweep: raysweep.Sweep, call: Call, tmp_path: Path
 ) -> None:
     space = logging_space(name="again", axes={"epochs": [2, 3], "rate": [4.0]})
-    ran = call("run", written(tmp_path, space), *INLINE, "--storage", sweep.folder.parent)
-    assert ran.code == 0
+    ok(call("run", written(tmp_path, space), *INLINE, "--storage", sweep.folder.parent))
     table = raysweep.open("again", sweep.folder.parent).curves()
     assert close(table, space)
     warm = table[table["stage"] == "warm"]  # what was logged at some steps only has gaps in the store too
@@ -161,7 +159,7 @@ def test_damage_and_resume_keep_all_curves(sweep: raysweep.Sweep, call: Call) ->
         path.write_bytes(whole[:-7])
         printed = call("results", "logged", "--curves", "--storage", sweep.folder.parent)
         assert f"{path.name} is damaged and left out" in printed.err
-        assert call("resume", "logged", *INLINE, "--storage", sweep.folder.parent).code == 0
+        ok(call("resume", "logged", *INLINE, "--storage", sweep.folder.parent))
         assert close(sweep.curves(), logging_space())
 
 

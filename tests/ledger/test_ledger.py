@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, files_of
+from conftest import QUIET, Call, assert_same_rows, files_of, ok
 
 from raysweep.ledger import segments
 from raysweep.storage import files
@@ -176,14 +176,13 @@ def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) 
 @pytest.fixture
 def sweep(call: Call, apart: Path, storage: Path) -> Path:
     """A finished sweep `small` of several segments; returns its ledger."""
-    assert call("run", apart, "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    ok(call("run", apart, "--storage", storage, *QUIET, "--executor", "inline"))
     assert len(list((storage / "small" / "ledger").iterdir())) == 3
     return storage / "small" / "ledger"
 
 
 def table(call: Call, storage: Path) -> list[dict[str, Any]]:
-    outcome = call("results", "small", "--format", "json", "--storage", storage)
-    assert outcome.code == 0, outcome
+    outcome = ok(call("results", "small", "--format", "json", "--storage", storage))
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(outcome.out)]
 
 
@@ -203,8 +202,7 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
     lost = len(whole.splitlines()) - 1
     path.write_bytes(spoilt)
 
-    output = call("status", "small", "--storage", storage, "--tracking-uri", "none")
-    assert output.code == 0
+    output = ok(call("status", "small", "--storage", storage, "--tracking-uri", "none"))
     assert f"interrupted, {18 - lost} of 18 rows" in output.out
     assert path.name in output.out
     partial = table(call, storage)
@@ -212,8 +210,7 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
     assert partial == [entry for entry in before if entry in partial]
     assert path.read_bytes() == spoilt  # looking changes nothing
 
-    resumed = call("resume", "small", "--storage", storage, *QUIET, "--executor", "inline")
-    assert resumed.code == 0
+    resumed = ok(call("resume", "small", "--storage", storage, *QUIET, "--executor", "inline"))
     assert path.name in resumed.err
     assert_same_rows(table(call, storage), before)
     assert [aside.read_bytes() for aside in sweep.glob("*.damaged-*")] == [spoilt]
@@ -227,7 +224,7 @@ def test_what_a_dying_writer_leaves_is_no_row(call: Call, sweep: Path, storage: 
     (sweep / "notes.txt").write_text("by hand")
     assert table(call, storage) == before
     recorded = files_of(sweep)
-    assert call("resume", "small", "--storage", storage, *QUIET).code == 0
+    ok(call("resume", "small", "--storage", storage, *QUIET))
     recorded.pop(".p-1.jsonl.abc.part")  # cleared away by the next driver; nothing else is touched
     assert files_of(sweep) == recorded
     assert not (sweep.parent / ".sweep.json.abc.part").exists()

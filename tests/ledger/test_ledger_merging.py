@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Call, assert_same_rows, files_of
+from conftest import QUIET, Call, assert_same_rows, files_of, ok
 from spaces import small_space, written
 from test_ledger import row, table
 
@@ -115,10 +115,10 @@ def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
 
 def test_a_run_merges_its_segments_at_its_end(call: Call, apart: Path, tmp_path: Path, storage: Path) -> None:
     seeds = ("--set", f"seeds={compaction.MORE_THAN + 1}")
-    assert call("run", apart, *seeds, "--storage", storage, *QUIET, "--executor", "inline").code == 0
+    ok(call("run", apart, *seeds, "--storage", storage, *QUIET, "--executor", "inline"))
     assert [path.name[:7] for path in (storage / "small" / "ledger").iterdir()] == ["merged-"]
     written(tmp_path, small_space())
-    assert call("run", apart, *seeds, "--storage", storage / "other", *QUIET).code == 0
+    ok(call("run", apart, *seeds, "--storage", storage / "other", *QUIET))
     kept = [{**entry, "cell": ""} for entry in table(call, storage)]  # of another workload by name
     assert_same_rows(kept, [{**entry, "cell": ""} for entry in table(call, storage / "other")])
     recorded = files_of(storage / "small" / "ledger")

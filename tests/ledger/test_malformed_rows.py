@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call
+from conftest import QUIET, Call, ok
 
 from raysweep.ledger import segments
 from raysweep.storage.sealed import Damaged
@@ -87,8 +87,7 @@ def test_malformed_segments_are_a_line_each_wherever_the_ledger_is_read(call: Ca
     for kind, line in MALFORMED.items():
         (small / "ledger" / f"row-{kind}.jsonl").write_bytes(sealed(line))
     for words in (["results"], ["status"], ["report"], ["resume", *QUIET]):
-        outcome = call(*words, "small", "--storage", small.parent)
-        assert outcome.code == 0, outcome
+        outcome = ok(call(*words, "small", "--storage", small.parent))
         message = {"results": outcome.err, "status": outcome.out, "resume": outcome.err}.get(words[0])
         message = message or (small / "report" / "report.md").read_text()
         assert {kind: message.count(f"row-{kind}.jsonl") for kind in MALFORMED} == dict.fromkeys(MALFORMED, 1), words

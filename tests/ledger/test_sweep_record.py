@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, refused
+from conftest import QUIET, Call, ok, refused
 from functions import quietly
 
 from raysweep.errors import InputError
@@ -44,7 +44,7 @@ def test_a_damaged_record_is_one_line_with_its_remedy(call: Call, small: Path) -
     for words in (["results"], ["status"], ["report"], ["resume"]):
         refused(call(*words, "small", "--storage", small.parent), f"{file}: ", "checksum", "move this file away")
     file.unlink()
-    assert call("run", space, "--storage", small.parent, *QUIET).code == 0
+    ok(call("run", space, "--storage", small.parent, *QUIET))
     assert call("results", "small", "--storage", small.parent).out == before
 
 
@@ -52,8 +52,7 @@ def test_a_record_from_before_the_seal_is_read_and_sealed_at_its_next_write(call
     before = call("results", "small", "--storage", small.parent).out
     unsealed(small)
     assert call("results", "small", "--storage", small.parent).out == before
-    longer = call("run", small.parent.parent / "small.yaml", "--storage", small.parent, *QUIET, "--set", "seeds=4")
-    assert longer.code == 0
+    ok(call("run", small.parent.parent / "small.yaml", "--storage", small.parent, *QUIET, "--set", "seeds=4"))
     assert content(small)["format"] == 2
     (small / "sweep.json").write_bytes((small / "sweep.json").read_bytes().replace(b"0.3", b"0.2", 1))
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
@@ -64,8 +63,7 @@ def test_rows_of_no_cell_are_counted(call: Call, small: Path) -> None:
     changed["axes"]["gamma"][0] += 0.01
     unsealed(small, space=changed)
     for words in (["results"], ["status"], ["report"], ["resume", *QUIET]):
-        outcome = call(*words, "small", "--storage", small.parent)
-        assert outcome.code == 0, outcome
+        outcome = ok(call(*words, "small", "--storage", small.parent))
         message = outcome.out + outcome.err
         if words == ["report"]:
             message = (small / "report" / "report.md").read_text()
@@ -86,8 +84,7 @@ def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage: Path)
 
 
 def test_rows_outside_a_part_are_not_counted(call: Call, small: Path) -> None:
-    part = call("run", small.parent.parent / "small.yaml", "--storage", small.parent, *QUIET, "--set", "seeds=1")
-    assert part.code == 0
+    part = ok(call("run", small.parent.parent / "small.yaml", "--storage", small.parent, *QUIET, "--set", "seeds=1"))
     assert "no cell" not in part.err
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+from conftest import ok
 
 import raysweep
 from raysweep.analyses.finding import Outcome
@@ -146,13 +147,13 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     curves(BEST).to_csv(tmp_path / "runs.csv", index=False)
     words = ("--from", tmp_path / "runs.csv", "--axes", "lr,depth", "--metric", "loss", "--seed", "seed")
     asked = (*words, "--set", "analysis=[{optimum: {metric: loss, x: lr}}]", "--storage", storage)
-    assert call("import", "elsewhere", *map(str, asked), "--dry-run").code == 0
+    ok(call("import", "elsewhere", *map(str, asked), "--dry-run"))
     assert not (storage / "elsewhere").exists()
-    assert call("import", "elsewhere", *map(str, asked)).code == 0
+    ok(call("import", "elsewhere", *map(str, asked)))
     assert raysweep.open("elsewhere", storage).space.analysis == [{"optimum": {"metric": "loss", "x": "lr"}}]
-    assert call("report", "elsewhere", "--storage", str(storage)).code == 0
+    ok(call("report", "elsewhere", "--storage", str(storage)))
     brief = (*words, "--set", "analysis=[{optimum: {x: lr}}, {best: }]", "--storage", storage)
-    assert call("import", "brief", *map(str, brief)).code == 0
+    ok(call("import", "brief", *map(str, brief)))
     asked_there = [{"optimum": {"metric": "loss", "x": "lr"}}, {"best": {"metric": "loss"}}]
     assert raysweep.open("brief", storage).space.analysis == asked_there
     without = (*words, "--set", "exclude=[{depth: 4}]", "--storage", storage)
@@ -206,7 +207,7 @@ def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
     assert "log" in told["steps"]
     assert "linear" in shown("scale={steps: linear}")["steps"]
     assert call("import", "mine", *words, "--set", "scale.lr=cubic").code == 2
-    assert call("import", "mine", *words, "--set", "zip=[]", "--set", "scale.lr=linear").code == 0
+    ok(call("import", "mine", *words, "--set", "zip=[]", "--set", "scale.lr=linear"))
     space = raysweep.open("mine", storage).space
     assert (space.zip, space.scale["lr"]) == ([], "linear")
 
@@ -217,7 +218,7 @@ def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, c
         content = {"results": {"sciq": found}, "config": {"model_args": f"pretrained=small,revision=step{step}"}}
         (storage.parent / f"results_{step}.json").write_text(json.dumps(content))
     asked = ("--axes", "step", "--metric", "acc:maximize", "--set", "analysis=[{inflection: {metric: acc, x: step}}]")
-    assert call("import", "harness", "--from", f"lm-eval:{storage.parent}", *asked, "--storage", str(storage)).code == 0
+    ok(call("import", "harness", "--from", f"lm-eval:{storage.parent}", *asked, "--storage", str(storage)))
     sweep = raysweep.open("harness", storage)
     rows = sweep.results()
     assert set(rows["acc_standard_error"]) == {0.01}
@@ -241,10 +242,9 @@ def test_a_function_computes_the_missing_cells_of_an_import_and_extends_it(
     pd.DataFrame(runs).drop(index=[0, 5]).to_csv(tmp_path / "runs.csv", index=False)
     words = ("--from", str(tmp_path / "runs.csv"), "--axes", "lr,depth", "--metric", "loss", "--seed", "seed")
     file = f"{tmp_path / 'train.py'}:train"
-    assert call("import", "mine", *words, "--workload", file, "--storage", str(storage)).code == 0
+    ok(call("import", "mine", *words, "--workload", file, "--storage", str(storage)))
     assert raysweep.open("mine", storage).state().missing().rows == 2
-    ran = call("resume", "mine", "--storage", str(storage), "--tracking-uri", "none", "--executor", "inline")
-    assert ran.code == 0
+    ran = ok(call("resume", "mine", "--storage", str(storage), "--tracking-uri", "none", "--executor", "inline"))
     assert "changed" not in ran.err
     rows = raysweep.open("mine", storage).results()
     own = rows["code_version"] != "elsewhere"

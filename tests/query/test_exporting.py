@@ -8,6 +8,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from conftest import ok
 
 import raysweep
 from raysweep.errors import InputError
@@ -51,7 +52,7 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
     study = optuna.load_study(study_name="second", storage=url)
     assert study.direction.name == "MAXIMIZE"
     asked = ("--axes", "lr,optimizer", "--seed", "seed", "--storage", storage, "--from", f"optuna:{url}#second")
-    assert call("import", "back", *asked, "--metric", "accuracy").code == 0
+    ok(call("import", "back", *asked, "--metric", "accuracy"))
     assert raysweep.open("back", storage).workload.maximized("accuracy")
     refused = call("import", "again", *asked, "--metric", "accuracy:minimize")
     assert refused.code == 2
@@ -60,7 +61,7 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
         to_optuna(sweep, url, "accuracy", "second")
     with pytest.raises(InputError, match="did you mean accuracy"):
         to_optuna(sweep, url, "acuracy")
-    assert call("export", "rates", "--to", f"optuna:{url}", "--storage", storage).code == 0
+    ok(call("export", "rates", "--to", f"optuna:{url}", "--storage", storage))
     assert call("export", "rates", "--to", "wandb:x", "--storage", storage).code == 2
 
 

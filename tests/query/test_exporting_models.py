@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Call, Outcome, process, refused, run
+from conftest import Call, Outcome, ok, process, refused, run
 from language_rows import QUICK
 from spaces import small_space
 
@@ -86,7 +86,7 @@ def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraini
     )  # fmt: skip
     assert again.code == 0, again
     assert {path: path.stat().st_mtime_ns for path in pretrained} == pretrained
-    assert call("export", "again", cell, "--stage", "finetune", *where).code == 0
+    ok(call("export", "again", cell, "--stage", "finetune", *where))
     assert (tmp_path / "model" / "model.safetensors").exists()
 
 
@@ -143,8 +143,7 @@ def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_networ
     storage: Path, tmp_path: Path, call: Call
 ) -> None:
     hub, arguments = tmp_path / "hub", ("--stage", "pretrain", "--to", f"hub:{tmp_path / 'hub'}", "--storage", storage)
-    done = call("export", "small", *arguments)
-    assert done.code == 0, done
+    done = ok(call("export", "small", *arguments))
     names = [f"pretrain_length-{length:.0f}-seed-{seed}" for length in LENGTHS for seed in (0, 1)]
     assert done.out.split() == names
     before = {path: path.stat().st_mtime_ns for path in hub.rglob("*.safetensors")}
@@ -194,8 +193,7 @@ def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(t
     text_tokens = corpus.load(source).splits["test"]
     documents = corpus.documents(source).splits["test"]
     text.unlink()  # the model alone is asked
-    done = call("export", "mine", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps")
-    assert done.code == 0, done
+    ok(call("export", "mine", cell, "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path / "sweeps"))
     tokenizer = transformers_of().AutoTokenizer.from_pretrained(tmp_path / "m")
     assert tokenizer.eos_token_id == 0
     found = [token for one in documents for token in (*tokenizer(one.decode()).input_ids, tokenizer.eos_token_id)]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from auditing import interrupted
-from conftest import QUIET
+from conftest import QUIET, ok
 from conftest import Outcome as Ended
 from conftest import run as run_space
 
@@ -203,8 +203,7 @@ def test_dry_run_and_run_say_what_is_likely(storage: Path, call: Callable[..., E
     assert "at most 28,000 rows" in planned.out
     assert "70 rows to compute" in planned.out
     assert not storage.exists()
-    done = call("run", "quickstart", *options, *QUIET, "--executor", "inline")
-    assert done.code == 0
+    done = ok(call("run", "quickstart", *options, *QUIET, "--executor", "inline"))
     assert "of 7 slices reached it" in done.err
     assert "to come" in done.err
     status = call("status", "quickstart", "--storage", storage)

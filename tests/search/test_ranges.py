@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 from auditing import interrupted
-from conftest import Outcome, run
+from conftest import Outcome, ok, run
 
 import raysweep
 from raysweep.errors import InputError
@@ -136,8 +136,7 @@ def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path
     table = found.results()
     assert set(table["lr"].map(str)) <= set(runs["params.lr"])
     first = table.iloc[0]
-    outcome: Outcome = call("debug", "valley", first["cell"], "--storage", storage)
-    assert outcome.code == 0
+    outcome = ok(call("debug", "valley", first["cell"], "--storage", storage))
     assert f"{first['lr']}" in outcome.out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Call, assert_same_rows, halted, process, refused
+from conftest import QUIET, Call, assert_same_rows, halted, ok, process, refused
 from disks import bound_by_permissions, disk, mounted, read_only
 from spaces import STEP, language_space, written
 from store_sweeps import rows
@@ -50,7 +50,7 @@ def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Pat
     never = ("--executor", "ray", "--set", "resources.cpus_per_trial=999")
     halted(call("run", space, "--storage", storage, *QUIET, *never), "resources.cpus_per_trial: ")
     assert not storage.exists()
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     before = set(references.users(Store(storage / "store")))
     other = call("run", space, "--name", "other", "--set", "seeds=2", "--storage", storage, *QUIET, *never)
     halted(other, "resources.cpus_per_trial: ")
@@ -64,7 +64,7 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
     with disk(place):
         place_store = ("--store", place / "store", *QUIET)
         short = ("--set", f"axes.pretrain_length=[{40 * STEP}]")
-        assert call("run", space, *short, "--storage", storage, *place_store).code == 0
+        ok(call("run", space, *short, "--storage", storage, *place_store))
         assert mounted("-o", "remount,ro", str(place))
         outcome = call("run", space, "--storage", storage, *place_store)
         halted(outcome, "", "read-only")
@@ -101,8 +101,7 @@ def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
         halted(again, "", "the store is full")
         assert {row["cell"] for row in rows(storage)} >= {row["cell"] for row in kept}
         assert mounted("-o", "remount,size=30m", str(place))
-        done = call("resume", "small", *where)
-        assert done.code == 0, done.err
+        ok(call("resume", "small", *where))
         assert Store(place / "store").files.names("leases") == []
-        assert call("store", "verify", "--store", place / "store").code == 0
+        ok(call("store", "verify", "--store", place / "store"))
     assert_same_rows(rows(storage), expected(space))

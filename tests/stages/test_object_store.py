@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows, process
+from conftest import QUIET, Call, assert_same_rows, ok, process
 from spaces import language_space, written
 
 import raysweep
@@ -62,8 +62,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
 ) -> None:
     """Two storages, as on two machines, that have nothing in common but the address of the store."""
     store = ("--store", f"{s3}/stages", *QUIET)
-    first = call("run", space, "--storage", tmp_path / "one", *store)
-    assert first.code == 0, first.err
+    first = ok(call("run", space, "--storage", tmp_path / "one", *store))
     assert "2 distinct, 2 computed, 0 reused, 0 begun again" in first.err
     assert not (tmp_path / "one" / "store").exists()
     assert "2 distinct: 0 new, 2 reused" in call("run", space, "--dry-run", "--storage", tmp_path / "two", *store).out
@@ -80,7 +79,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
 @pytest.mark.long
 def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, tmp_path: Path, call: Call) -> None:
     arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
-    assert call("run", space, *arguments).code == 0
+    ok(call("run", space, *arguments))
     store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
     record = store.look(store.stages()[0])
     weights = f"{s3}/stages/{record['weights']}"
@@ -91,7 +90,7 @@ def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, 
     assert len(store.files.names("damaged")) == 2
     more = call("run", space, "--set", "axes.finetune_lr=[1e-3,2e-3,4e-3]", *arguments)
     assert "2 distinct, 1 computed, 1 reused" in more.err
-    assert call("store", "verify", "--store", f"{s3}/stages").code == 0
+    ok(call("store", "verify", "--store", f"{s3}/stages"))
 
 
 @pytest.mark.long

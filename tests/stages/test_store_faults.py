@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, halted, refused
+from conftest import QUIET, Call, assert_same_rows, halted, ok, refused
 from spaces import language_space, written
 from store_sweeps import rows
 
@@ -38,24 +38,23 @@ def damage_lost_record(record: Path, weights: Path) -> None:
 def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None], expected: Callable[..., Any]
 ) -> None:
-    assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     store = Store(storage / "store")
     first = store.stages()[0]
     record = storage / "store" / "entries" / f"{first}.json"
     damage(record, record.parent / json.loads(record.read_bytes())["weights"].rpartition("/")[2])
-    done = call("run", space, "--storage", storage, *QUIET)
-    assert done.code == 0, done.err
+    done = ok(call("run", space, "--storage", storage, *QUIET))
     assert "2 distinct, 1 computed, 1 reused, 0 begun again" in done.err
     assert_same_rows(rows(storage), expected(space))
     if damage is not damage_lost_record:
         assert "1 set aside as damaged" in call("store", "list", "--storage", storage).out
-    assert call("store", "verify", "--storage", storage).code == 0
+    ok(call("store", "verify", "--storage", storage))
 
 
 def test_an_entry_of_another_version_ends_the_sweep_and_stays(
     call: Call, space: Path, storage: Path, expected: Callable[..., Any]
 ) -> None:
-    assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     entry = storage / "store" / "entries" / f"{Store(storage / 'store').stages()[0]}.json"
     sound = entry.read_bytes()
     entry.write_bytes(seal({**unseal(sound), "format": 99}))
@@ -64,14 +63,14 @@ def test_an_entry_of_another_version_ends_the_sweep_and_stays(
     assert entry.exists()
     assert len(rows(storage)) == 2
     entry.write_bytes(sound)
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     assert_same_rows(rows(storage), expected(space))
 
 
 def test_a_store_that_is_gone_is_made_anew(
     call: Call, space: Path, storage: Path, expected: Callable[..., Any]
 ) -> None:
-    assert call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     shutil.rmtree(storage / "store")
     assert "0 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
     done = call("run", space, "--storage", storage, *QUIET)
@@ -110,7 +109,7 @@ def test_an_address_of_no_kind_is_refused(call: Call, space: Path, storage: Path
 
 def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, storage: Path) -> None:
     """Deleting the sweep would delete what others refer to."""
-    assert call("run", space, "--name", "other", "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    ok(call("run", space, "--name", "other", "--storage", storage, "--executor", "inline", *QUIET))
     for name in ("small", "other"):
         for more in ([], ["--dry-run"]):
             inside = ("--store", storage / name / "store")
@@ -140,7 +139,7 @@ def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
 ) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").touch()
-    assert call("run", space, "--storage", storage, *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, *QUIET))
     for command in (("run", space), ("resume", "small")):
         there = ("--store", tmp_path / "thesis")
         refused(call(*command, "--storage", storage, *there, *QUIET), f"{tmp_path / 'thesis'}: ")
@@ -151,7 +150,7 @@ def test_a_sweep_remembers_where_its_stages_are(
     call: Call, space: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert call("run", space, "--storage", storage, "--store", "shared", *QUIET).code == 0
+    ok(call("run", space, "--storage", storage, "--store", "shared", *QUIET))
     assert not (storage / "store").exists()
     assert len(Store(tmp_path / "shared").stages()) == 2
     (tmp_path / "elsewhere").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, driving, process, refused, sql, until
+from conftest import QUIET, Call, assert_same_rows, driving, ok, process, refused, sql, until
 from spaces import sandbox_space, waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -62,8 +62,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     dry = call("run", space, "--storage", where, "--dry-run")
     assert "18 rows to compute" in dry.out
     assert objects(s3) == {}
-    ran = call("run", space, "--storage", where, "--set", analysis)
-    assert ran.code == 0, ran
+    ran = ok(call("run", space, "--storage", where, "--set", analysis))
     assert f"report: {where}/small/report/report.html" in ran.err
     call("run", space, "--storage", storage, *QUIET)
     assert_same_rows(rows(call, where), rows(call, storage))
@@ -86,22 +85,22 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
     }
 
     assert "nothing to compute" in call("resume", "small", "--storage", where, *QUIET).err
-    assert call("run", space, "--storage", where, "--set", "seeds=4", *QUIET).code == 0
+    ok(call("run", space, "--storage", where, "--set", "seeds=4", *QUIET))
     assert len(rows(call, where)) == 24
     assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", where).out
-    assert call("report", "small", "--storage", where).code == 0
-    assert call("report", "small", "--storage", where, "-o", f"{s3}/elsewhere").code == 0
+    ok(call("report", "small", "--storage", where))
+    ok(call("report", "small", "--storage", where, "-o", f"{s3}/elsewhere"))
     assert "report.html" in objects(f"{s3}/elsewhere")
-    assert call("results", "small", "--storage", where, "-o", f"{s3}/table.csv").code == 0
+    ok(call("results", "small", "--storage", where, "-o", f"{s3}/table.csv"))
     assert objects(s3)["table.csv"].startswith(b"sweep,cell,seed")
 
     other = tmp_path / "another machine"
     other.mkdir()
     monkeypatch.chdir(other)  # whose own mirror is made whole from the bucket alone
-    assert call("sync", "small", "--storage", where).code == 0
+    ok(call("sync", "small", "--storage", where))
     assert sql(other / "mlflow.db", finished) == [(7,)]
 
-    assert call("delete", "small", "--storage", where, "--yes").code == 0
+    ok(call("delete", "small", "--storage", where, "--yes"))
     assert objects(f"{s3}/deep") == {}
     assert call("status", "small", "--storage", where).err.startswith("small: ")
 
@@ -110,7 +109,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
 def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call("run", space, "--storage", s3, *QUIET).code == 0
+    ok(call("run", space, "--storage", s3, *QUIET))
     delete = ["delete", "small", "--yes", "--storage", s3, "--tracking-uri", "none"]
     with monkeypatch.context() as broken:
         remove = files.remove
@@ -125,7 +124,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
     assert (output.code, output.err.startswith("small: ")) == (2, True), output
     for command in (["run", space], ["resume", "small"]):
         refused(call(*command, "--storage", s3, *QUIET), "small: ", f"raysweep delete small --storage {s3}")
-    assert call(*delete).code == 0
+    ok(call(*delete))
     assert objects(s3) == {}
 
 
@@ -156,8 +155,7 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
     elsewhere = {**json.loads(files.read(lease)), "life": None}  # where nobody can see that it died
     files.replace(lease, json.dumps(elsewhere).encode())
     (tmp_path / "go").touch()
-    resumed = call("resume", "small", "--storage", s3, "--no-report", "--executor", "inline")
-    assert resumed.code == 0, resumed
+    resumed = ok(call("resume", "small", "--storage", s3, "--no-report", "--executor", "inline"))
     assert f"small: process {waiting.pid} on " in resumed.err
     assert [(row["y"], row["status"]) for row in rows(call, s3)] == [(x, "ok") for x in (1, 2, 3, 4, 5, 6)]
     assert len(segments.segments(paths.locate(f"{s3}/small/ledger"))) == 6  # what was there was not computed again
@@ -197,7 +195,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
 
 @pytest.mark.long
 def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, apart: Path) -> None:
-    assert call("run", apart, "--storage", s3, *QUIET, "--executor", "inline").code == 0
+    ok(call("run", apart, "--storage", s3, *QUIET, "--executor", "inline"))
     before = rows(call, s3)
     path = segments.segments(paths.locate(f"{s3}/small/ledger"))[1]
     whole = path.read_bytes()
@@ -213,11 +211,11 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: 
 @pytest.mark.long
 def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) -> None:
     inline = ("--storage", s3, *QUIET, "--executor", "inline")
-    assert call("run", apart, "--set", f"seeds={compaction.MORE_THAN}", *inline).code == 0
+    ok(call("run", apart, "--set", f"seeds={compaction.MORE_THAN}", *inline))
     folder = paths.locate(f"{s3}/small/ledger")
     before = rows(call, s3)
     assert len(segments.segments(folder)) == compaction.MORE_THAN
-    assert call("run", apart, "--set", f"seeds={compaction.MORE_THAN + 1}", *inline).code == 0
+    ok(call("run", apart, "--set", f"seeds={compaction.MORE_THAN + 1}", *inline))
     assert [path.name[:14] for path in segments.segments(folder)] == ["merged-000001-"]
     after = rows(call, s3)
     assert [row for row in after if row["seed"] < compaction.MORE_THAN] == before
@@ -230,8 +228,7 @@ def test_workers_on_ray_write_their_segments_into_the_bucket(
 ) -> None:
     (tmp_path / "go").touch()
     asked = ("run", written(tmp_path, waiting_space(tmp_path, name="small")), "--storage", s3)
-    done = process(*asked, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path)
-    assert done.code == 0, done
+    ok(process(*asked, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path))
     assert [row["y"] for row in rows(call, s3)] == [1, 2, 3, 4, 5, 6]
     names = objects(s3)
     assert sum(name.startswith("small/ledger/") for name in names) == 6
@@ -277,5 +274,5 @@ def test_a_first_run_that_halts_in_the_middle_keeps_its_rows(
     assert (halted.code, halted.err.splitlines()[-1].partition(":")[0]) == (2, "fixed.folder"), halted
     assert [row["y"] for row in rows(call, s3)] == [0, 1]
     (tmp_path / "mended").touch()
-    assert call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline").code == 0
+    ok(call("resume", "small", "--storage", s3, *QUIET, "--executor", "inline"))
     assert [row["y"] for row in rows(call, s3)] == [0, 1, 2]

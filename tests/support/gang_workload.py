@@ -36,7 +36,7 @@ def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
 def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray:
     rank, last, seed = context.rank, context.workers - 1, row["seed"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
-    deaths = {"die_twice": [last, 0], "lose_nodes": [last, 0], "die_in_turn": [*range(last + 1)]}
+    deaths = {"die_twice": [last, 0], "lose_nodes": [last, 0]}
     doomed = deaths.get(row["behaviour"], [])
     died = sum(mark.with_suffix(f".death{number}").exists() for number in range(len(doomed)))
     state = context.restored() or {"total": np.zeros(1), "step": 0}  # all workers meet here: all have counted the dead
@@ -92,7 +92,7 @@ WORKLOAD = Workload(
             str,
             "compute",
             "what happens in the row",
-            choices=("compute", "raise", "die_twice", "die_in_turn", "lose_nodes", "stopped", "late", "memory"),
+            choices=("compute", "raise", "die_twice", "lose_nodes", "stopped", "late", "memory"),
             stage="sum",
         ),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),

@@ -1,6 +1,5 @@
 """Passwords stay where the user put them, and what is started here talks to this machine and this user alone."""
 
-import contextlib
 import http.server
 import os
 import shutil
@@ -11,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from conftest import QUIET, Call, driving, files_of, process, refused, until
+from conftest import QUIET, Call, driving, files_of, ok, process, refused, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, small_space, written
 
@@ -163,10 +163,10 @@ def test_a_password_goes_to_no_address_that_only_a_storage_names(
     before = files_of(small)
     for words in (["sync", "small"], ["resume", "small"], ["delete", "small", "--yes"], ["run", space]):
         refused(call(*words, "--storage", small.parent), "--tracking-uri: missing", uri)
-    assert call("status", "small", "--storage", small.parent).code == 0
+    ok(call("status", "small", "--storage", small.parent))
     assert files_of(small) == before
     assert received == []
-    assert call("resume", "small", "--storage", small.parent, *QUIET).code == 0
+    ok(call("resume", "small", "--storage", small.parent, *QUIET))
     assert received == []
 
 
@@ -294,38 +294,7 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
         assert [name for name, content in kept.items() if secret.encode() in content] == []
 
 
-def listening(processes: set[int]) -> set[str]:
-    """Addresses on which processes listen, as the kernel tells them (hexadecimal, without port)."""
-    sockets = set()
-    for number in processes:
-        with contextlib.suppress(OSError):
-            for entry in Path(f"/proc/{number}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    sockets.add(os.readlink(entry).removeprefix("socket:[").rstrip("]"))
-    lines = [
-        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-    ]
-    return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets}
-
-
-def descendants(root: int) -> set[int]:
-    """A process and all it has started, and they in turn."""
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-    result, level = {root}, {root}
-    while level:
-        level = {number for number, parent in parents.items() if parent in level} - result
-        result |= level
-    return result
-
-
-LINUX = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux what listens where")
-
-
 @pytest.mark.long
-@LINUX
 def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
     sandbox: Path, storage: Path, tmp_path: Path
 ) -> None:
@@ -339,14 +308,15 @@ def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
     environment |= {"HOME": str(home), "RAY_USAGE_STATS_ENABLED": "0"}
     with driving("run", asked, "--storage", storage, "--executor", "ray", *QUIET, env=environment) as driver:
         until(lambda: list(storage.glob("sandy/logs/*.log")), driver)  # a trial is under way
-        everyone = descendants(driver.pid)
-        ports = listening(everyone)
+        parent = psutil.Process(driver.pid)
+        everyone = [parent, *parent.children(recursive=True)]
+        sockets = [socket for each in everyone for socket in each.net_connections()]
         modes = [path.stat().st_mode & 0o777 for path in (home / ".ray").iterdir() if path.is_file()]
         (tmp_path / "go").touch()
         output = driver.communicate(timeout=PATIENCE)[1]
     assert driver.returncode == 0, output
     assert len(everyone) > 3
-    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-    assert ports
-    assert ports <= loopback
+    listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening
+    assert listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert modes == [0o600]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, sql
+from conftest import Call, ok, sql
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
@@ -27,7 +27,7 @@ def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(
     call: Call, sandbox: Path, storage: Path, database: Path, tmp_path: Path
 ) -> None:
     space = written(tmp_path, logging_space())
-    assert call("run", space, "--executor", "inline", "--no-report", "--storage", storage).code == 0
+    ok(call("run", space, "--executor", "inline", "--no-report", "--storage", storage))
     client = server.connect(f"sqlite:///{database}")
     experiment = client.get_experiment_by_name("logged")
     runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
@@ -44,7 +44,7 @@ def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(
         assert "means over the ok draws" in run.data.tags["mlflow.note.content"]
     before = points(database)
     for command in ("sync", "resume"):
-        assert call(command, "logged", "--storage", storage).code == 0
+        ok(call(command, "logged", "--storage", storage))
         assert points(database) == before
 
 

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Call, driving, sql, until
+from conftest import Call, driving, ok, sql, until
 from servers import hurry
 from spaces import small_space, written
 
@@ -51,6 +51,6 @@ def test_an_end_that_is_cut_short_leaves_no_run_running_and_says_how_many_cells_
     )
     assert missing, said
     assert 160 - finished() <= int(missing[1]) < 160
-    assert call("sync", "small", "--storage", storage).code == 0
+    ok(call("sync", "small", "--storage", storage))
     assert finished() == 161
     assert ": all 160 cells\n" in call("status", "small", "--storage", storage).out

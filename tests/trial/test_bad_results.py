@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, process, run
+from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, ok, process, run
 from spaces import written
 
 from raysweep import workloads
@@ -52,7 +52,7 @@ def test_a_result_that_does_not_fit_is_one_line_and_leaves_nothing(
 def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
     """Also one that had rows before: it goes on once the workload is mended."""
     path = written(tmp_path, space(["fine"]))
-    assert call("run", path, "--storage", storage, "--executor", "inline", *QUIET).code == 0
+    ok(call("run", path, "--storage", storage, "--executor", "inline", *QUIET))
     path = written(tmp_path, space(["fine", "no result"]))
     outcome = call("run", path, "--storage", storage, "--executor", "inline", *QUIET)
     halted(outcome, LINES["no result"], "2 rows are kept; go on with: ")
@@ -135,8 +135,7 @@ def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded_and_hide
     assert not storage.exists()
     with pytest.raises(InputError, match="^workload: wrong cannot be loaded: "):
         workloads.get("wrong")
-    listed = process("workloads", env={"PYTHONPATH": _before(site)})
-    assert listed.code == 0, listed
+    listed = ok(process("workloads", env={"PYTHONPATH": _before(site)}))
     assert "linear_transfer" in listed.out
     assert "wrong cannot be loaded: circle: expected stages in one chain" in " ".join((listed.out + listed.err).split())
 

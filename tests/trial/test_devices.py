@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import QUIET, Call, halted, python
+from conftest import QUIET, Call, halted, ok, python
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
@@ -49,8 +49,7 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     asked = written(tmp_path, small_space(**ROWS, resources={"gpus_per_trial": gpus}))
-    outcome = call("run", asked, "--storage", storage, *QUIET, "--executor", "inline")
-    assert outcome.code == 0, outcome.err
+    ok(call("run", asked, "--storage", storage, *QUIET, "--executor", "inline"))
     assert asked_for == [device]
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
     assert devices.usable() == visible  # who calls a workload outside a trial may use it
@@ -98,8 +97,7 @@ def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_o
     assert open_sweep("small", storage).results().empty
     advised = re.search(r"raysweep run … (--set \S+) ", line)
     assert advised, line
-    mended = call("run", path, *arguments, *advised[1].split())
-    assert mended.code == 0, mended.err
+    ok(call("run", path, *arguments, *advised[1].split()))
     assert set(open_sweep("small", storage).results()["status"]) == {"ok"}
 
 
