@@ -54,13 +54,8 @@ class Answer:
         return "\n".join(lines)
 
     def plot(self) -> Axes:
-        """The first figure of the report's analysis, as the Axes of its first panel.
-
-        Axes have the names and units that the workload declares. The figure is one of pyplot: a notebook shows it below
-        the cell, `pyplot.show()` in a window, and `.figure.savefig(FILE)` saves it.
-
-        Raises InputError if there is nothing to draw.
-        """
+        """The first figure of the report's analysis, as the Axes of its first panel. It is one of pyplot: a notebook
+        shows it, and `.figure.savefig(FILE)` saves it. Raises InputError if there is nothing to draw."""
         return _shown(next(iter(self._figures().values())))
 
     def _figures(self) -> dict[str, Figure]:
@@ -114,10 +109,7 @@ class Tabled(Answer):
     workload: Workload
 
     def plot(self, metric: str | None = None) -> Axes:
-        """The figure of one metric, as for other answers; of the first one that has a figure if none is named.
-
-        Raises InputError for a metric without a figure.
-        """
+        """The figure of one metric, or of the first one that has a figure. Raises InputError without a figure."""
         if metric is None:
             return super().plot()
         figures = self._figures()

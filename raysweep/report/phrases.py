@@ -256,10 +256,7 @@ LAWS: Mapping[str, tuple[str, str]] = {
 LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")
 """The kinds whose curves are drawn with both axes logarithmic, and those whose lines would cover each other."""
 
-LOGGED = ("landscape", "learning_curves")
-"""The kinds of what a stage logged."""
-
-PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
+PER_METRIC = ("comparison", "curves", "engines", "landscape", "learning_curves")
 """The kinds whose answer is about one metric at a time."""
 
 SIGNS = {"<=": "≤", ">=": "≥"}
@@ -271,7 +268,7 @@ _SHAPES = "Intervals hold for one setting at a time, and allow for the shape of 
 
 METHODS: Mapping[str, str] = {
     "boundary": "Intervals come from a posterior of the mean curve and of the noise between draws. They hold for one "
-    "setting at a time; the CSV has simultaneous ones. Without a variance between draws the zero is the median's.",
+    "setting at a time; the CSV has simultaneous ones. Without a variance between draws the zero is that of the median.",
     "inflection": _SHAPES,
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
     "joint_optimum": "All settings are fitted as one surface, its noise pooled. The best value of an axis is the one "
@@ -291,14 +288,13 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
-    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond "
-    "what errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points. A "
-    "curve that stays near its first value, as at chance level, has no turn. The CSV has each fall.",
+    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond what "
+    "errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "
     "show the mean. Rows from a value on at which most draws diverged are left out.",
-    "single_runs": "Cells have one run each, and the best of many runs is too good. Estimates are what new runs would "
-    "give on average: known errors, or noise pooled over all slices, say how far to believe a run. The CSV has runs.",
+    "single_runs": "Estimates are what new runs would give on average, since the best of many is too good: known "
+    "errors, or noise pooled over all slices, say how far to believe a run.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
     "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
@@ -373,6 +369,8 @@ FACTS: Mapping[str, str] = {
     "silent": "Settings in which nothing was logged: {count}.",
     "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
     "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
+    "until": "Rows that differ only in {names} share one curve, shown as far as the longest.",
+    "one_draw": "Each configuration has one draw, so none is told from the best; more seeds of these would decide.",
     "missing": "Left out, because no closed form stands beside two usable draws: {names}.",
 }
 """What a reader must know of facts that are a count or names, unless there are none."""

@@ -84,10 +84,8 @@ def write_report(
     on_step: Callable[[int, int], None] = lambda done, total: None,
     on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
-    """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
-
-    Figures and tables of an earlier report in `directory` are removed if this report does not have them. A file that no
-    report wrote is never changed.
+    """Write report.html (self-contained), report.md, report.json, figures/ and tables/. Figures and tables of another
+    report in `directory` go if this report does not have them; a file that no report wrote is never changed.
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`); the rows of several
         sweeps are told apart by the column `sweep`, in the order of `spaces`.
@@ -114,7 +112,7 @@ def write_report(
         findings.sort(key=lambda one: first_of(one.question or one.kind == KIND, one.kind))
         findings = with_file_names(findings)
         pairs = zip(headings_of(findings, workload), findings, strict=True)
-        answer = [f"{asked} {sentence(replace(one, question=asked), workload)}" for asked, one in pairs]
+        answer = [f"{asked * bool(one.question)} {sentence(one, workload)}".strip() for asked, one in pairs]
         on_answer(answer)
         pictures, files = _draw(findings, workload, directory, lambda done: on_step(len(findings) + done, steps))
     files += _write_tables(findings, directory)

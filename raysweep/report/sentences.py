@@ -40,7 +40,7 @@ from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DRIVEN, DETAILS = 6, 2, 4
+SIZES, DRIVEN, DETAILS = 6, 2, 3
 """In how many lengths a place is said, in how many of them with its axis, see `place_words`, and what others say, see
 `_others`."""
 
@@ -136,20 +136,18 @@ def _wheres(
     some = [f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,} of {every:,}"]
     in_all = unique(*some), [f" in {lead.count:,}"]
     every_named = bool(others) and all(which(finding, group, workload) for group in others)
-    return [named if every_named and detail < 2 else in_all for detail in range(DETAILS)]
+    return [in_all if detail or not every_named else named for detail in range(DETAILS)]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
-    """What further settings say, and which or how many they are, in `DETAILS` lengths: with what they need, without,
-    with counts alone, and in few words. first: what the leading ones say."""
+    """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, with counts
+    alone, and in few words. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
-        named = which(finding, group, workload) or count
-        needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
-        forms = (f"{text}{named}" + f" (needs {needs})" * bool(needs), text + named, text + count, brief + count)
+        forms = (text + (which(finding, group, workload) or count), text + count, brief + count)
         for said, form in zip(out, forms, strict=True):
             said.append(form)
     return out
