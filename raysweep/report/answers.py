@@ -82,11 +82,8 @@ def _shown(figure: Any) -> Axes:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fitted(Answer, Fit):
-    """The fit result of an analysis, over all its settings.
-
-    Its fields are those of `Fit`. `table` is the table that the report writes as CSV: one row per slice, with the
-    closed form's place `theory` and the distance `z` to it in units of the slice's own error, NaN without one.
-    """
+    """The fit result of an analysis, with the fields of `Fit`. `table` is that of the CSV: one row per slice, with the
+    closed form's place `theory` and the distance `z` to it in the slice's errors, NaN without one."""
 
     finding: Finding
     workload: Workload
@@ -120,10 +117,7 @@ class Tabled(Answer):
 
 
 def fitted(finding: Finding, workload: Workload, level: float) -> Fitted:
-    """The fit result of a finding. level: the confidence level that the intervals are called by.
-
-    Raises InputError with the reason if there was nothing to fit.
-    """
+    """The fit result of a finding. level: of the intervals. Raises InputError if there was nothing to fit."""
     if not finding.fits:
         raise InputError("fit", sentence(finding, workload))
     whole = merged(finding.fits, next(iter(finding.tables.values())))

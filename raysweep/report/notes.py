@@ -39,8 +39,7 @@ def asked_by(kind: str, names: Mapping[str, Any], workload: Workload) -> str:
 
 
 def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
-    """What each finding answers: its question, with its title if it is not the only one of this question; its title
-    alone if the space does not ask."""
+    """What each finding answers: its question, with its title if others have this question; else its title."""
     asked, out = Counter(one.question for one in findings), list[str]()
     for one in findings:
         alone = one.question and asked[one.question] == 1

@@ -45,7 +45,7 @@ class Picture:
 class Part:
     """A finding in words.
 
-    anchor: what a link names. question: what it answers; empty if the page says it. sentence: the answer.
+    anchor: what a link names. question: empty if the page or an earlier part asks it. sentence: the answer.
     first: the rows that matter most; None without a table. open: whether they are shown before a click.
     full: all rows that the page shows. figures: without the one at the top. files: the names of its CSVs.
     explored: what the script draws.

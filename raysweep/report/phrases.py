@@ -268,7 +268,7 @@ _SHAPES = "Intervals hold for one setting at a time, and allow for the shape of 
 
 METHODS: Mapping[str, str] = {
     "boundary": "Intervals come from a posterior of the mean curve and of the noise between draws. They hold for one "
-    "setting at a time; the CSV has simultaneous ones. Without a variance between draws the zero is that of the median.",
+    "setting at a time; the CSV has simultaneous ones. Without variance between draws the zero is that of the median.",
     "inflection": _SHAPES,
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
     "joint_optimum": "All settings are fitted as one surface, its noise pooled. The best value of an axis is the one "

@@ -41,11 +41,9 @@ FEWEST, LATER = 3, 4
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report that was written. It shows itself as its answers, and the place of its page.
+    """A report that was written, which shows itself as its answers and the place of its page.
 
-    directory: its folder. findings: what each analysis finds.
-    answer: one sentence per finding, after its question if the space asks one.
-    files: all files that were written.
+    answer: one sentence per finding, after its question if the space asks one. files: all that were written.
     """
 
     directory: AnyPath
@@ -192,9 +190,8 @@ def page_of(
 ) -> dict[str, Any]:
     """All that the page shows, by what templates call it.
 
-    set_up: one line on what was varied. meanings: of the metric, of papers. rows: one line on cells, seeds, statuses.
-    figure: the picture at the top. about: the anchor of its part. state: what is missing while the sweep runs or after
-    it was cut short. details: the set-up in full. provenance: where the numbers come from. spaces: resolved, as JSON.
+    set_up: what was varied. meanings: what the metric is. rows: cells, seeds and statuses. figure: the picture at the
+    top. about: the anchor of its part. state: what is missing. details: the set-up in full. spaces: resolved, as JSON.
     """
     top = next((k for k, some in enumerate(pictures) if some), None)
     headings = headings_of(findings, workload)

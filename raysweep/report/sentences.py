@@ -1,8 +1,5 @@
-"""The sentence of a finding, composed of clauses: what most settings say, in how many, whether theory agrees, and what
-the others say.
-
-Clauses are added in that order as long as the sentence has at most `MOST` words.
-"""
+"""The sentence of a finding: clauses on what most settings say, in how many, what the others say, and whether theory
+agrees, as many as fit in `MOST` words."""
 
 from __future__ import annotations
 
@@ -122,11 +119,9 @@ def unique(*texts: str) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _wheres(
-    finding: Finding, lead: Group, others: Sequence[Group], workload: Workload
-) -> list[tuple[list[str], list[str]]]:
+def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[tuple[list[str], ...]]:
     """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
-    others are only counted, and nothing if the others are named. After these, the shortest form."""
+    others are only counted, and nothing if these are named. Then the shortest form."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [([""], [])] * DETAILS
@@ -252,8 +247,7 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group in a sentence: first the best, then places if a quarter of all settings have one, then the
-    most frequent."""
+    """The place of a group: first the best, then places if a quarter of settings have one, then the most frequent."""
     located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
     return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
