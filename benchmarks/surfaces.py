@@ -26,9 +26,12 @@ line over the slices, with scatter. Noise is normal, Student's t with 3 degrees 
 height; its size is 5, 10, 30 or 100 % of the height one octave from the best value.
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
-those that are located. `RESOLUTION` in `best.py` is a tenth of a gap of the grid. A knee needs it; smooth families are
-covered in more than they say. A hinge (level on one side, steep on the other) and the edge of stability are best at
-their bend, which smooth draws miss: places are moved towards it. A hinge is covered least all the same.
+those that are located. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth families are covered in
+more than they say. A hinge (level on one side, steep on the other) and the edge of stability are best at their bend,
+which smooth draws miss: places are moved towards it. A hinge is covered least all the same.
+
+Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
+curves and too small for kinks, in the same measure as intervals are.
 """
 SPAN = 8.0
 """Octaves of the axis."""
@@ -60,9 +63,9 @@ DRAWS = (1, 2, 3, 5)
 
 def simulated(
     shape: str, noise: str, share: float, size: tuple[int, int], draws: int, rng: np.random.Generator
-) -> tuple[Cells, np.ndarray]:
-    """(cells, the best value of each slice; NaN where it has none). Best values follow a line over slices, with
-    scatter; heights and levels differ by slice."""
+) -> tuple[Cells, np.ndarray, np.ndarray]:
+    """(cells, the best value of each slice; NaN where it has none, what its heights are multiplied by). Best values
+    follow a line over slices, with scatter; heights and levels differ by slice."""
     count, values = size
     x = np.linspace(0, SPAN, values)
     truth = SPAN / 2 + np.linspace(-1, 1, count) * rng.uniform(0.3, 1.5) + 0.3 * rng.standard_normal(count)
@@ -89,17 +92,18 @@ def simulated(
         error=np.full(mean.size, np.nan),
         diverged=np.zeros(mean.size, dtype=bool),
     )
-    return cells, truth if turns else np.full(count, np.nan)
+    return cells, truth if turns else np.full(count, np.nan), gain
 
 
 def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataFrame:
     """One surface: one row per slice."""
     shape, noise, share, size, draws, number = job
     rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size, draws])
-    cells, truth = simulated(shape, noise, share, size, draws, rng)
+    cells, truth, gain = simulated(shape, noise, share, size, draws, rng)
     surface = fit_surface(cells)
     found = [best(surface, s, low=0.0, high=SPAN, values=size[1]) for s in range(size[0])]
     low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
+    choice, expected = (np.array([getattr(one, part) for one in found]) for part in ("choice", "regret"))
     return pd.DataFrame(
         {
             "shape": shape,
@@ -112,12 +116,15 @@ def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataF
             "inside": (low <= truth) & (truth <= high),
             "width": high - low,
             "turns": np.isfinite(truth),
+            "expected": expected,
+            "real": gain * (SHAPES | LEVEL_SHAPES)[shape](choice - truth),
         }
     )
 
 
 def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Slices, share located, coverage of the decided ones and median width (octaves) of the located ones."""
+    """Slices, share located, coverage of the decided ones, median width (octaves) of the located ones, and the mean
+    expected regret of the choice over its real one."""
     groups = table.groupby(by, sort=False) if by else [((), table)]
     lines = []
     for key, part in groups:
@@ -125,9 +132,8 @@ def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         names = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         covered = decided["inside"].mean() if part["turns"].any() else np.nan
         width = part.loc[part["located"], "width"].median()
-        lines.append(
-            names | {"slices": len(part), "located": part["located"].mean(), "coverage": covered, "width": width}
-        )
+        shares = {"slices": len(part), "located": part["located"].mean(), "coverage": covered, "width": width}
+        lines.append(names | shares | {"regret, expected / real": part["expected"].mean() / part["real"].mean()})
     return pd.DataFrame(lines)
 
 
@@ -154,7 +160,11 @@ def main() -> None:
     for by in ([], ["shape"], ["noise"], ["noise size"], ["size", "draws"]):
         print(markdown(summary(turning, by)), "\n")
     print("Curves that do not turn:\n")
-    print(markdown(summary(table[~table["turns"]], ["shape", "draws"]).drop(columns="coverage")))
+    print(
+        markdown(
+            summary(table[~table["turns"]], ["shape", "draws"]).drop(columns=["coverage", "regret, expected / real"])
+        )
+    )
 
 
 if __name__ == "__main__":

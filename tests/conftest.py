@@ -306,8 +306,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     documented.put_together(folder)
     for module in ("sandbox", "gang", "careless", "cramped", "logging", "staged", "valley"):
         shutil.copy(SUPPORT / f"{module}_workload.py", folder)
-    for name in ("toy_workloads.py", "told_worker.py"):
-        shutil.copy(SUPPORT / name, folder)
+    shutil.copy(SUPPORT / "toy_workloads.py", folder)
     installed(
         folder,
         sandbox="sandbox_workload:WORKLOAD",

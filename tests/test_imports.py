@@ -48,6 +48,7 @@ HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
         "import raysweep",
         "import raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store",
         "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
+        "from raysweep import workloads; workloads.get('linear_spectrum').metric_names()",
         "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
         "from raysweep.analyses import registry; from raysweep.space import analyses; registry.names()",
     ],

@@ -120,7 +120,7 @@ def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) ->
 @pytest.mark.long
 @pytest.mark.parametrize(("where", "twice"), [("evaluate", 0), ("finetune", 1)])
 def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
-    where: str, twice: int, finished: Path, call: Call, storage: Path, tmp_path: Path
+    where: str, twice: int, finished: Path, call: Call, tmp_path: Path
 ) -> None:
     """It is killed in a stage of its fifth row: only a fine-tuning that had begun is begun again."""
     stops = (

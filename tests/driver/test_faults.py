@@ -47,7 +47,7 @@ def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Drive,
     assert values(storage) == [0, 1, 2, 3]
 
 
-def test_many_signals_end_a_driver_once(sandbox: Path, drive: Drive, storage: Path) -> None:
+def test_many_signals_end_a_driver_once(sandbox: Path, drive: Drive) -> None:
     driven = drive(*INLINE)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
         with contextlib.suppress(ProcessLookupError):

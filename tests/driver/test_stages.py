@@ -216,7 +216,7 @@ def test_mlflow_names_the_stages_as_the_store_does(
     assert len({tuple(ids[2:]) for ids in tagged.values()}) == 6
 
 
-def test_the_memory_of_a_part_is_asked_for_again(tmp_path: Path) -> None:
+def test_the_memory_of_a_part_is_asked_for_again() -> None:
     """What rows share is not made less by cutting them apart; what grows with them is."""
     space = validate(
         asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)

@@ -6,20 +6,25 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from conftest import QUIET, Call, assert_same_rows, ok, rows
 from conftest import run as run_anywhere
+from gang_rows import pack
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep import workloads
+from raysweep.executors import gang
+from raysweep.executors.gang_worker import Answer, Outcome
 from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import shares
 from raysweep.plan.resources import Resources
 from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.space import schema
+from raysweep.trial.pack import WorkerLost
 
 run = functools.partial(run_anywhere, executor="ray")
 
@@ -144,3 +149,32 @@ def test_rows_are_shared_out_whole_and_evenly() -> None:
     for row, key in enumerate(shared):
         together.setdefault(key, set()).add(owner[row])
     assert all(len(owners) == 1 for owners in together.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "lost"),
+    [
+        (["waited", ""], [1], True),
+        (["failed", ""], [], False),
+        (["", "waited", "failed", "waited"], [0, 2], True),
+        (["waited", "waited"], [], False),  # each for the other: none is stuck
+        (["rows", "lost"], [], True),
+    ],
+)
+def test_who_is_named(words: list[str], named: list[int], lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of workers whose calls end so; one without a word is stuck."""
+    answers = [Answer(Outcome(word), problem=f"this one {word}") if word else None for word in words]
+    monkeypatch.setattr(gang, "_gather", lambda calls: answers)
+    monkeypatch.setattr(gang.Gang, "end", lambda self: None)
+    of = gang.Gang(Resources(0, 2, len(words)), mock.Mock())
+    of._workers = [mock.Mock() for _ in words]
+    with pytest.raises((WorkerLost, RuntimeError)) as raised:
+        of._ask(pack("pack"), [(None, None) for _ in words], together=True)
+    message, every = str(raised.value), [f"worker {rank} of {len(words)}" for rank in range(len(words))]
+    assert isinstance(raised.value, WorkerLost) == lost
+    if not lost:
+        assert [f"{worker}: this one {word}" in message for worker, word in zip(every, words, strict=True)] == [
+            bool(word) for word in words
+        ]
+    missed = " and ".join(every[rank] for rank in named)
+    assert (f"{missed} did not come" in message) if named else ("did not come" not in message)

@@ -9,9 +9,7 @@ import pytest
 from conftest import run
 from gang_rows import impatient_gang, job, job_of, pack
 from spaces import language_space
-from told_worker import Told
 
-from raysweep.executors import gang
 from raysweep.executors.gang import Gang
 from raysweep.stages.store import Store
 from raysweep.trial.pack import WorkerLost
@@ -63,38 +61,3 @@ def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_a
     assert len({line.rpartition("process ")[2] for line in logs[0].splitlines() if "6 rows on " in line}) == 1
     stored = [Store(asked.store).look(stage.id) for cell in range(6) for stage in of.of_row(cell, 0)]
     assert {entry["meta"]["computed"] for entry in stored if entry} == {1}
-
-
-@pytest.mark.parametrize(
-    ("words", "named", "lost"),
-    [
-        (["waited", ""], [1], True),
-        (["failed", ""], [], False),
-        (["", "waited", "failed", "waited"], [0, 2], True),
-        (["waited", "waited"], [], False),  # each for the other: none is stuck
-        (["rows", "lost"], [], True),
-    ],
-)
-def test_who_is_named(
-    words: list[str],
-    named: list[int],
-    lost: bool,
-    gang_of: Callable[[int], Gang],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of workers that end as they are told to, in processes of their own."""
-    monkeypatch.setattr(gang, "Worker", Told)
-    (asked, _), of = job(tmp_path, "compute"), len(words)
-    try:
-        (row,) = gang_of(of).rows(asked, pack("-".join(words)), np.array([0]), np.array([0]))
-    except WorkerLost as error:
-        assert lost
-        message = str(error)
-    else:
-        assert not lost
-        message = row["error"]
-        for rank, word in enumerate(words):
-            assert (f"worker {rank} of {of}: this one {word}" in message) == bool(word)
-    missed = " and ".join(f"worker {rank} of {of}" for rank in named)
-    assert (f"{missed} did not come" in message) if named else ("did not come" not in message)

@@ -1,7 +1,6 @@
 """Where a power law meets a level: intervals cover the place as often as they say, and what cannot be said is not."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,7 +78,7 @@ def test_what_cannot_be_said_is_not_said() -> None:
         fit_meeting(good, "n", "risk", "depth", "seed")
 
 
-def test_a_report_lays_the_prediction_beside_the_measured_boundary(tmp_path: Path) -> None:
+def test_a_report_lays_the_prediction_beside_the_measured_boundary() -> None:
     rng, parts = np.random.default_rng(4), []
     for depth, level in ((1, 0.01), (2, 0.02), (3, 0.005)):
         part = drawn(rng, 8, 0.02, 0.0)

@@ -1,7 +1,6 @@
 """The regime of the optimal rate, held against optima that move by a known power of the length."""
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -306,7 +305,7 @@ def test_a_report_has_the_best_rate_and_the_regime() -> None:
     assert (slopes["high"] >= -0.3).all()
 
 
-def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime(tmp_path: Path) -> None:
+def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime() -> None:
     """Rows that are only perturbed have a rate as a parameter and nothing to choose: one setting is left, not three."""
     workload = workloads.get("language")
     rows = []

@@ -1,6 +1,5 @@
 """What a report concludes from draws holds as often as it says: joint tests, rank correlations, turning points."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,7 +114,7 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
 
 
-def test_values_too_large_to_fit_are_left_out_and_said_so(tmp_path: Path) -> None:
+def test_values_too_large_to_fit_are_left_out_and_said_so() -> None:
     """A perplexity of e^600 is an ok row, and its square is no number."""
     lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     frame = pd.DataFrame(

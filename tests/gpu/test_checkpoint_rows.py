@@ -1,9 +1,5 @@
 """Released checkpoints on a GPU: rows end as on the CPU, with all weights and with adapters, packed and not."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +8,7 @@ from checkpoint_rows import compute, table
 from raysweep.training import devices
 
 pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
-FORMS: dict[str, dict[str, Any]] = {
+FORMS = {
     "full": {"noise": 0.1},
     "lora": {"finetune_method": "lora", "lora_rank": 4},
     "packed": {"packing": True, "epochs": 1.0, "finetune_steps": 0},
@@ -23,9 +19,7 @@ FORMS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "form", ["full", *(pytest.param(form, marks=pytest.mark.long) for form in FORMS if form != "full")]
 )
-def test_rows_end_as_on_the_cpu(
-    form: str, a_gpu: Callable[[], AbstractContextManager[Any]], chats: str, texts: str
-) -> None:
+def test_rows_end_as_on_the_cpu(form, a_gpu, chats, texts):
     """Stated tolerance, bfloat16 products: 5 % of a loss."""
     rows = [{"finetune_lr": rate, "source": texts, "target": chats, **FORMS[form]} for rate in (1e-3, 1e-2)]
     columns, seeds = table(*rows), np.zeros(2, int)

@@ -1,9 +1,6 @@
 """Decompositions of the data of draws: in batches on a GPU, and no result depends on the signs of vectors."""
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from workload_rows import grid
 from raysweep.training import devices
 from raysweep.workloads.linear_transfer import flow, network
 
-ROWS: dict[str, list[dict[str, Any]]] = {
+ROWS = {
     "flow": [
         {"dim": 24, "gamma": gamma, "depth": depth, "noise": 0.2, "overlap_angle": 60.0, "finetune_steps": 20.0}
         for gamma in (0.01, 0.5, 1.5)
@@ -30,14 +27,14 @@ ENGINES = {"flow": flow, "network": network}
 CALLS = {"flow": 2, "network": 2}  # shapes of inputs; depths
 
 
-def computed(which: str, gpus: int) -> tuple[dict[str, np.ndarray], list[str]]:
+def computed(which, gpus):
     rows = [row for row in ROWS[which] for _ in range(2)]
     with devices.granted(gpus):
         metrics, status = ENGINES[which].compute(table(rows), np.arange(len(rows)) % 2)
     return metrics, status.tolist()
 
 
-def assert_equal_to_rounding(found: Any, expected: Any) -> None:
+def assert_equal_to_rounding(found, expected):
     assert found[1] == expected[1]
     for name in ("risk_scratch", "risk_linear", "risk_finetune"):
         np.testing.assert_allclose(found[0][name], expected[0][name], rtol=1e-9, err_msg=name)
@@ -45,14 +42,12 @@ def assert_equal_to_rounding(found: Any, expected: Any) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("which", ROWS)
-def test_rows_are_those_of_the_cpu_and_draws_of_one_shape_are_decomposed_in_one_call(
-    which: str, a_gpu: Callable[[], AbstractContextManager[Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_those_of_the_cpu_and_draws_of_one_shape_are_decomposed_in_one_call(which, a_gpu, monkeypatch):
     expected = computed(which, 0)
     calls = []
 
-    def counted(own: Callable[..., Any]) -> Callable[..., Any]:
-        def call(matrices: torch.Tensor, **options: Any) -> Any:
+    def counted(own):
+        def call(matrices, **options):
             assert matrices.is_cuda
             assert matrices.dtype == torch.float64
             calls.append(tuple(matrices.shape))
@@ -70,13 +65,11 @@ def test_rows_are_those_of_the_cpu_and_draws_of_one_shape_are_decomposed_in_one_
 
 
 @pytest.mark.parametrize("which", ROWS)
-def test_rows_do_not_depend_on_the_signs_of_vectors_nor_on_those_of_equal_values(
-    which: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_do_not_depend_on_the_signs_of_vectors_nor_on_those_of_equal_values(which, monkeypatch):
     expected = computed(which, 0)
     eigh, svd, stream = np.linalg.eigh, np.linalg.svd, np.random.default_rng(0)
 
-    def other_eigh(matrices: np.ndarray) -> Any:
+    def other_eigh(matrices):
         values, vectors = eigh(matrices)
         vectors = vectors * stream.choice([-1.0, 1.0], values.shape)[..., None, :]
         for value, vector in zip(
@@ -86,7 +79,7 @@ def test_rows_do_not_depend_on_the_signs_of_vectors_nor_on_those_of_equal_values
             vector[:, null] = vector[:, null] @ np.linalg.qr(stream.standard_normal((len(null), len(null))))[0]
         return values, vectors
 
-    def other_svd(matrix: np.ndarray, full_matrices: bool) -> Any:
+    def other_svd(matrix, full_matrices):
         left, values, right = svd(matrix, full_matrices=full_matrices)
         signs = stream.choice([-1.0, 1.0], len(values))
         return left * signs, values, signs[:, None] * right

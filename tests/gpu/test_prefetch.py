@@ -1,13 +1,9 @@
 """Batches for a GPU are made by a thread while it computes; a training ends with its thread, however it ends."""
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from raysweep.training import devices
 from raysweep.training.trainer import Recipe, Trainer
@@ -20,13 +16,11 @@ STEPS = 30
 TEXT = Grammar(0.0)
 
 
-def batch(step: int) -> np.ndarray:
+def batch(step):
     return TEXT.sequences("train", 0, "test", 4 * step, 4, SMALL.context)
 
 
-def trained(
-    batches: Callable[[int], np.ndarray], after_step: Callable[[Trainer, Any], None] | None = None, until: int = STEPS
-) -> None:
+def trained(batches, after_step=None, until=STEPS):
     own = Trainer(model.decoder(SMALL, SMALL.initial(0)), model.losses, Recipe(1e-3, lambda step: 1.0))
     own.train(batches, until, after_step)
 
@@ -34,11 +28,11 @@ def trained(
 class Made:
     """The steps for which batches were made, and by which thread."""
 
-    def __init__(self) -> None:
-        self.steps: list[int] = []
-        self.here: list[int] = []
+    def __init__(self):
+        self.steps = []
+        self.here = []
 
-    def __call__(self, step: int) -> np.ndarray:
+    def __call__(self, step):
         self.steps.append(step)
         if threading.current_thread() is threading.main_thread():
             self.here.append(step)
@@ -46,21 +40,21 @@ class Made:
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left() -> Any:
+def no_thread_is_left():
     yield
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("gpu")
-def test_the_thread_that_starts_the_steps_makes_the_first_batch_alone_and_none_is_made_too_many() -> None:
+def test_the_thread_that_starts_the_steps_makes_the_first_batch_alone_and_none_is_made_too_many():
     made = Made()
     trained(made)
     assert made.steps == list(range(STEPS))
     assert made.here == [0]
 
 
-def test_on_a_cpu_each_batch_is_made_when_its_step_begins() -> None:
+def test_on_a_cpu_each_batch_is_made_when_its_step_begins():
     made, taken = Made(), []
     with devices.granted(0):
         trained(made, lambda own, loss: taken.append(list(made.steps)))
@@ -69,10 +63,10 @@ def test_on_a_cpu_each_batch_is_made_when_its_step_begins() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_each_step_gets_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_step_gets_its_own_batch(monkeypatch):
     seen, plain = [], model.losses
 
-    def losses(module: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+    def losses(module, tokens):
         seen.append(tokens.cpu().numpy())
         return plain(module, tokens)
 
@@ -83,10 +77,10 @@ def test_each_step_gets_its_own_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("bad", [0, 1, 20])
-def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad: int) -> None:
-    taken: list[int] = []
+def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad):
+    taken = []
 
-    def failing(step: int) -> np.ndarray:
+    def failing(step):
         if step == bad:
             raise ValueError(f"no text for step {step}")
         return batch(step)
@@ -98,10 +92,10 @@ def test_a_batch_that_cannot_be_made_is_an_error_of_its_step(bad: int) -> None:
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("ended", [KeyboardInterrupt, SystemExit, RuntimeError])
-def test_a_training_that_is_ended_ends_its_thread_and_no_more_text_is_made(ended: type[BaseException]) -> None:
+def test_a_training_that_is_ended_ends_its_thread_and_no_more_text_is_made(ended):
     made = Made()
 
-    def after_step(own: Trainer, loss: Any) -> None:
+    def after_step(own, loss):
         if own.step == 5:
             raise ended
 

@@ -1,19 +1,16 @@
 """What a GPU says, refuses, waits for and has no memory for: the pretended one as a real one."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from raysweep.training import trainer
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
 MB = 2**20
-WAITS: dict[str, Callable[[Tensor], Any]] = {
+WAITS = {
     "item": lambda x: x.sum().item(),
     "float": lambda x: float(x.sum()),
     "bool": lambda x: bool((x > 0).all()),
@@ -27,7 +24,7 @@ WAITS: dict[str, Callable[[Tensor], Any]] = {
 
 
 @contextlib.contextmanager
-def nobody_waits() -> Iterator[None]:
+def nobody_waits():
     torch.cuda.set_sync_debug_mode("error")
     try:
         yield
@@ -35,7 +32,7 @@ def nobody_waits() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
-def test_tensors_say_where_they_are_and_refuse_what_a_gpu_refuses() -> None:
+def test_tensors_say_where_they_are_and_refuse_what_a_gpu_refuses():
     here, there = torch.ones(3), torch.ones(3, device="cuda")
     assert (here.device.type, there.device.type) == ("cpu", "cuda")
     assert (there * 2 + torch.tensor(1.0)).is_cuda
@@ -49,14 +46,14 @@ def test_tensors_say_where_they_are_and_refuse_what_a_gpu_refuses() -> None:
 
 
 @pytest.mark.parametrize("what", WAITS)
-def test_what_makes_host_and_gpu_wait_for_each_other_is_an_error_where_nobody_may_wait(what: str) -> None:
+def test_what_makes_host_and_gpu_wait_for_each_other_is_an_error_where_nobody_may_wait(what):
     there = torch.ones(3, device="cuda")
     with nobody_waits(), pytest.raises(RuntimeError, match="called a synchronizing CUDA operation"):
         WAITS[what](there)
     WAITS[what](there)
 
 
-def test_what_nobody_waits_for_is_none() -> None:
+def test_what_nobody_waits_for_is_none():
     pinned = torch.ones(3).pin_memory()
     with nobody_waits():
         moved = pinned.to("cuda", non_blocking=True)
@@ -66,14 +63,14 @@ def test_what_nobody_waits_for_is_none() -> None:
     assert leaf.grad.is_cuda
 
 
-def test_products_are_in_bfloat16_under_autocast() -> None:
+def test_products_are_in_bfloat16_under_autocast():
     there = torch.ones(3, 3, device="cuda")
     with trainer.mixed_precision(there.device):
         assert (there @ there).dtype == torch.bfloat16
     assert (there @ there).dtype == torch.float32
 
 
-def test_memory_is_counted_and_can_be_full() -> None:
+def test_memory_is_counted_and_can_be_full():
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before, all_of_it = torch.cuda.memory_allocated(), torch.cuda.get_device_properties(0).total_memory

@@ -1,10 +1,5 @@
 """Whole rows of every workload that uses torch: on a GPU they end as on the CPU, and no step waits."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -18,7 +13,7 @@ from raysweep.trial.compute import compute
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import config_of
 
-LANGUAGE: dict[str, Any] = {
+LANGUAGE = {
     "preset": "tiny",
     "pretrain_length": 2**13,
     "pretrain_batch": 16,
@@ -33,10 +28,10 @@ LANGUAGE: dict[str, Any] = {
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_a_step_of_training_never_waits(dropout: float) -> None:
+def test_a_step_of_training_never_waits(dropout):
     config, steps, done = config_of(row_of("language")), 6, []
 
-    def after_step(own: Trainer, loss: torch.Tensor) -> None:
+    def after_step(own, loss):
         torch.cuda.set_sync_debug_mode("error" if 2 <= own.step < steps else "default")
         done.append(own.step)
 
@@ -52,13 +47,13 @@ def test_a_step_of_training_never_waits(dropout: float) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_recorded_steps_are_those_that_are_not() -> None:
+def test_recorded_steps_are_those_that_are_not():
     """In two pieces of different sizes. Stated tolerance, bfloat16 products: 1e-3 nats in each of 8 steps."""
     config = config_of(row_of("language"))
     text = np.random.default_rng(0).integers(97, 105, (8, 10, config.context + 1)).astype(np.uint8)
     runs = []
     for records in (False, True):
-        losses: list[float] = []
+        losses = []
         recipe = Recipe(1e-3, lambda step: 1.0, 0.1, config.lr_factors(), PIECE_BYTES / 6, records=records)
         own = Trainer(model.decoder(config, config.initial(0)), model.losses, recipe)
         own.train(lambda step: text[step], 8, lambda _, loss, losses=losses: losses.append(float(loss)))
@@ -69,7 +64,7 @@ def test_recorded_steps_are_those_that_are_not() -> None:
 
 # Whole rows
 
-ROWS: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
+ROWS = {
     # at a rate of 0.01 the first steps overshoot, and two processors that round alike end 0.1 nats apart
     "language": ("language", [{"finetune_lr": lr, "noise": n} for lr in (3e-4, 3e-3) for n in (0.0, 0.1)], LANGUAGE),
     "language, diverging": ("language", [{"finetune_lr": lr} for lr in (1e-3, 1e30)], LANGUAGE),
@@ -135,7 +130,7 @@ EACH = {"language", "linear_transfer, layers", "relu_kernel", "vision"}
 
 
 @pytest.mark.parametrize("which", [row if row in EACH else pytest.param(row, marks=pytest.mark.long) for row in ROWS])
-def test_rows_end_as_on_the_cpu(which: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path) -> None:
+def test_rows_end_as_on_the_cpu(which, a_gpu, tmp_path):
     """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
     workload, rows, usual = ROWS[which]
     # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature

@@ -2,16 +2,11 @@
 
 import gc
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from pretend_cuda import pretended_gpu
-from torch import nn
 from workload_rows import table_of
 
 from raysweep.plan.pack import Pack
@@ -26,7 +21,7 @@ from tests.gpu.test_rows import LANGUAGE
 
 QUICK = {**LANGUAGE, "pretrain_length": 2**11, "finetune_steps": 2, "evaluation_tokens": 512, "sharpness_iterations": 1}
 # Rates at which two steps do not blow up the rounding of bfloat16: at 4e-3 they do, by 6 % of the loss on a processor.
-ROWS: list[dict[str, Any]] = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-4, 4e-4)]
+ROWS = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-4, 4e-4)]
 
 
 class Memory:
@@ -36,11 +31,11 @@ class Memory:
     failed: how often there was none.
     """
 
-    def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, room, monkeypatch):
         self.room, self.most, self.failed = room, 0, 0
         plain = model.losses
 
-        def losses(module: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+        def losses(module, tokens):
             if len(tokens) > self.room:
                 self.failed += 1
                 raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -50,7 +45,7 @@ class Memory:
         monkeypatch.setattr(model, "losses", losses)
 
 
-def job(folder: Path, rows: list[dict[str, Any]], usual: dict[str, Any] = QUICK) -> Job:
+def job(folder, rows, usual=QUICK):
     for name in ("ledger", "logs"):
         (folder / name).mkdir(parents=True)
     places = (str(folder / name) for name in ("ledger", "logs", "store"))
@@ -59,14 +54,12 @@ def job(folder: Path, rows: list[dict[str, Any]], usual: dict[str, Any] = QUICK)
     return Job("language", table, ids, *places, "sweep", 1, "code", 1, gpus=1)
 
 
-def metrics(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+def metrics(rows):
     return {name: [row["metrics"][name] for row in rows] for name in ("finetune_loss", "sharpness", "distance_moved")}
 
 
 @pytest.mark.long
-def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_together(tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "raysweep")
     with pretended_gpu(), devices.granted(1):
         count = np.arange(len(ROWS))
@@ -82,16 +75,14 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
     assert not [line for line in said if "cannot be computed" in line]
 
 
-SIZES: dict[str, dict[str, Any]] = {
+SIZES = {
     "pretended": {"pretrain_batch": 32},
     "real": {"preset": "15m", "pretrain_batch": 64, "pretrain_length": 2**17, "finetune_batch": 64},
 }
 
 
 @pytest.mark.long
-def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
-    kind: str, a_gpu: Callable[[], AbstractContextManager[Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(kind, a_gpu, tmp_path, caplog):
     caplog.set_level(logging.INFO, "raysweep")
     usual, seeds = {**QUICK, "sharpness_iterations": 0, **SIZES[kind]}, np.zeros(1, np.int64)
     with a_gpu(), devices.granted(1):
@@ -114,9 +105,7 @@ def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(
 
 
 @pytest.mark.long
-def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(tmp_path, monkeypatch):
     with pretended_gpu(), devices.granted(1):
         Memory(0, monkeypatch)
         found = compute_rows(job(tmp_path, ROWS[:2]), np.arange(2), np.zeros(2, np.int64))
@@ -124,7 +113,7 @@ def test_a_gpu_without_memory_for_one_sequence_says_so_in_every_row(
     assert all("CUDA out of memory" in row["error"] for row in found)
 
 
-def test_stages_are_computed_with_less_at_a_time_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_are_computed_with_less_at_a_time_too(tmp_path, monkeypatch):
     asked = job(tmp_path, ROWS[:1])
     (own, *_) = RowStages(asked.declaration(), asked.columns, asked.keep).of_row(0, 0)
     pack = Pack("pack", np.array([0]), np.array([0]), 0.0, 0.0, Resources(1, 1), stages=(own.id,))

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -41,7 +40,7 @@ print(json.dumps(found.results()[["gpus", "status", "seen", "there"]].to_dict("r
 
 
 @pytest.mark.gpu
-def test_trials_see_the_gpus_they_were_granted_and_compute_there(tmp_path: Path) -> None:
+def test_trials_see_the_gpus_they_were_granted_and_compute_there(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed here")
     (tmp_path / "look.py").write_text(LOOK)
     (tmp_path / "seen.yaml").write_text(SPACE)

@@ -8,7 +8,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
-from conftest import ok
+from conftest import ok, refused
 
 import raysweep
 from raysweep.errors import InputError
@@ -54,9 +54,8 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
     asked = ("--axes", "lr,optimizer", "--seed", "seed", "--storage", storage, "--from", f"optuna:{url}#second")
     ok(call("import", "back", *asked, "--metric", "accuracy"))
     assert raysweep.open("back", storage).workload.maximized("accuracy")
-    refused = call("import", "again", *asked, "--metric", "accuracy:minimize")
-    assert refused.code == 2
-    assert "accuracy:minimize contradicts the source, which says accuracy:maximize" in refused.err
+    wrong = "accuracy:minimize contradicts the source, which says accuracy:maximize"
+    refused(call("import", "again", *asked, "--metric", "accuracy:minimize"), "", wrong)
     with pytest.raises(InputError, match="there is a study second"):
         to_optuna(sweep, url, "accuracy", "second")
     with pytest.raises(InputError, match="did you mean accuracy"):

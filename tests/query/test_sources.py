@@ -124,7 +124,7 @@ def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_pat
     assert not (tmp_path / "other.db").exists()
 
 
-def test_a_failed_run_that_was_run_again_counts_no_more(tmp_path: Path) -> None:
+def test_a_failed_run_that_was_run_again_counts_no_more() -> None:
     runs = {"lr": [1, 1, 2, 2, 3], "loss": [None, 0.5, 0.25, None, None], "status": [*"fooff"]}
     words = {"f": "FAILED", "o": "FINISHED"}
     frame = pd.DataFrame(runs).assign(status=lambda rows: rows["status"].map(words))

@@ -158,7 +158,7 @@ def test_a_budget_is_kept_and_its_end_is_said(storage: Path) -> None:
     assert first < keys(more)  # `found` reads the ledger again
 
 
-def test_hours_are_counted_by_declared_costs(storage: Path) -> None:
+def test_hours_are_counted_by_declared_costs() -> None:
     space = validate({**ASKED, "budget": {"core_hours": 1e-7}})
     with pytest.raises(raysweep.InputError, match=r"budget.core_hours: expected at least "):
         precision.rounds(space, enumerate_cells(space), lambda *row: None)
@@ -246,7 +246,7 @@ def test_an_interval_that_ends_a_search_holds_the_truth() -> None:
     assert np.mean([each.draws for each in reached]) <= 20
 
 
-def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path, tmp_path: Path) -> None:
+def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path) -> None:
     import sqlite3
 
     def runs() -> list[tuple[str, str, float]]:

@@ -8,6 +8,7 @@ import pandas
 import pytest
 from auditing import interrupted
 from conftest import Outcome, ok, run
+from spaces import written
 
 import raysweep
 from raysweep.errors import InputError
@@ -141,11 +142,8 @@ def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path
 
 
 def test_a_dry_run_counts_what_the_search_may_ask_for(sandbox: Path, storage: Path, call: Any, tmp_path: Path) -> None:
-    import yaml
-
-    path = tmp_path / "space.yaml"
-    path.write_text(yaml.safe_dump(asked({"random": {"cells": 30}}, seeds=2)))
-    outcome: Outcome = call("run", path, "--storage", storage, "--dry-run")
+    space = written(tmp_path, asked({"random": {"cells": 30}}, seeds=2))
+    outcome: Outcome = call("run", space, "--storage", storage, "--dry-run")
     assert "30 cells x 2 draws = 60 rows" in outcome.out
     assert "0.0001 to 0.1, in log" in outcome.out
     assert not storage.exists()

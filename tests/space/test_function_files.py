@@ -96,7 +96,7 @@ def test_a_function_without_a_name_is_named_by_the_call(function: Any, storage: 
     assert raysweep.run(function, axes={"x": [1]}, name="mine", **quiet).results()["value"].tolist() == [1.0]
 
 
-def test_a_description_from_a_storage_is_checked_and_never_imported(tmp_path: Path) -> None:
+def test_a_description_from_a_storage_is_checked_and_never_imported() -> None:
     def train(x: float, seed: int) -> float:
         return x
 

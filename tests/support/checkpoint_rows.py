@@ -1,20 +1,15 @@
 """Rows of the workload `checkpoints` on the tiny hub, and the fixtures of its tests."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from workload_rows import table_of
 
 from raysweep.trial import chain
 from raysweep.workloads.checkpoints import WORKLOAD
-from raysweep.workloads.declaration import Columns
 from tests.support import tiny_hub
 
-QUICK: dict[str, Any] = {
+QUICK = {
     "model": tiny_hub.MODEL,
     "revision": "step1",
     "source": "python-docs:0.1",
@@ -28,28 +23,26 @@ QUICK: dict[str, Any] = {
 }
 
 
-def table(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def table(*rows):
     """A table of rows that take a fraction of a second each."""
     return table_of("checkpoints", *(QUICK | dict(row) for row in rows))
 
 
-def compute(
-    columns: Columns, seeds: np.ndarray, store: Any = None, keep: Sequence[str] = ()
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def compute(columns, seeds, store=None, keep=()):
     """The metrics and the status of rows, through all stages."""
     result = chain.compute(WORKLOAD, columns, seeds, store, keep)
     return result.metrics, result.status
 
 
 @pytest.fixture(scope="session")
-def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_cache(tmp_path_factory):
     cache = tmp_path_factory.mktemp("hub")
     tiny_hub.fill(cache)
     return cache
 
 
 @pytest.fixture
-def hub_cache(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hub_cache(tiny_cache, monkeypatch, tmp_path_factory):
     """The tiny hub is that of this process, which has no network."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tiny_cache))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -58,7 +51,7 @@ def hub_cache(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factor
 
 
 @pytest.fixture
-def chats(tmp_path: Path) -> str:
+def chats(tmp_path):
     """A target of 80 short conversations."""
     path = tmp_path / "chats.jsonl"
     lines = [{"prompt": f"{n}+1?", "response": f"it is {n + 1}"} for n in range(80)]
@@ -67,7 +60,7 @@ def chats(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> str:
+def texts(tmp_path):
     """A text of 200 documents."""
     path = tmp_path / "texts.jsonl"
     lines = [{"text": f"document number {n} of many, {n * n} in all. " * 4} for n in range(200)]

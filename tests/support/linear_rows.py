@@ -1,8 +1,8 @@
 """Rows of linear_transfer for tests of engines and closed forms: as columns, and their data from the definitions."""
 
+import functools
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -11,20 +11,20 @@ from workload_rows import columns_of, table_of
 from raysweep.training import draws
 
 
-def table(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+def table(rows):
     return table_of("linear_transfer", *rows)
 
 
-def columns(**values: Any) -> dict[str, np.ndarray]:
+def columns(**values):
     return columns_of("linear_transfer", **values)
 
 
-def z_score(values: np.ndarray, expected: float) -> float:
+def z_score(values, expected):
     """How many standard errors the mean of independent values is from what is expected."""
     return float((np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values))))
 
 
-def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def data(row, seed):
     """X, y, b_t and the direction e_s of one row, from the definitions."""
     dim, angle = row["dim"], math.radians(row["overlap_angle"])
     along, across = draws.unit_vectors(seed, "teachers", 2, dim)
@@ -34,16 +34,7 @@ def data(row: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
     return X, X @ goal + row.get("noise", 0.0) * draws.normal(seed, "noise", n), goal, along
 
 
-def integrate_layers(
-    X: np.ndarray,
-    y: np.ndarray,
-    direction: np.ndarray,
-    scale: float,
-    depth: int,
-    time: float,
-    trained: range,
-    ridge: float = 0.0,
-) -> np.ndarray:
+def integrate_layers(X, y, direction, scale, depth, time, trained, ridge=0.0):
     """End-to-end map after gradient flow of the layer matrices themselves, balanced and aligned at the start."""
     dim, n = len(direction), len(y)
     between = np.random.default_rng(5).standard_normal((depth, dim))
@@ -52,23 +43,18 @@ def integrate_layers(
     matrices = [scale * np.outer(above, below) for below, above in pairwise(chain)]
     sizes = np.cumsum([m.size for m in matrices])[:-1]
 
-    def unpack(flat: np.ndarray) -> list[np.ndarray]:
+    def unpack(flat):
         return [part.reshape(m.shape) for part, m in zip(np.split(flat, sizes), matrices, strict=True)]
 
-    def product(parts: list[np.ndarray]) -> np.ndarray:
-        whole = np.eye(dim)
-        for part in parts:
-            whole = part @ whole
-        return whole
+    def product(parts, size=dim):
+        return functools.reduce(lambda below, above: above @ below, parts, np.eye(size))
 
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+    def velocity(_, flat):
         parts = unpack(flat)
         g = X.T @ (X @ product(parts)[0] - y) / n
         change = [np.zeros_like(part) for part in parts]
         for i in trained:
-            above = np.eye(parts[i].shape[0])
-            for part in parts[i + 1 :]:
-                above = part @ above
+            above = product(parts[i + 1 :], len(parts[i]))
             change[i] = -np.outer(above[0], product(parts[:i]) @ g)
         change[-1] = change[-1] - ridge * parts[-1]
         return np.concatenate([c.ravel() for c in change])
@@ -80,7 +66,7 @@ def integrate_layers(
     return product(unpack(solution.y[:, -1]))[0]
 
 
-def end_point(X: np.ndarray, y: np.ndarray, direction: np.ndarray, scale: float, depth: int) -> np.ndarray:
+def end_point(X, y, direction, scale, depth):
     """Limit of the flow from scale * direction (THEORY §3), by the fixed-point iteration for its squared norm."""
     fitted = np.linalg.pinv(X) @ y
     outside = direction - np.linalg.pinv(X) @ (X @ direction)

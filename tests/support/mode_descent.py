@@ -1,16 +1,12 @@
 """Modes and matrices of deep linear networks, step by step or by an ODE solver: oracles for closed forms and flows."""
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-Array = np.ndarray
 
-
-def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, depth: ArrayLike) -> np.ndarray:
+def descended(weight, goal, lr, steps, depth):
     """Weight of each mode after `steps` steps towards `goal`: w ← w - 2 lr (w^L - goal) w^(L-1).
 
     With a penalty, pass goal M and lr (1+λ)η; THEORY §5 writes this as w ← w - 2η(w²-σ_ft)w - 2ηλ(w²-s_0)w. Overflows
@@ -23,18 +19,18 @@ def descended(weight: ArrayLike, goal: ArrayLike, lr: ArrayLike, steps: int, dep
     return w
 
 
-def followed(start: Array, goal: Array, time: float, depth: int) -> Array:
+def followed(start, goal, time, depth):
     """The weights of modes after gradient flow towards `goal`, by an ODE solver."""
     given = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
     return solve_ivp(lambda _, w: -2 * (w**depth - goal) * w ** (depth - 1), (0, time), start, **given).y[:, -1]
 
 
-def multiplied(matrices: Sequence[Array], dim: int = 1) -> Array:
+def multiplied(matrices, dim=1):
     """Their product; the identity of this size if there are none."""
     return functools.reduce(np.matmul, matrices) if len(matrices) else np.eye(dim)
 
 
-def matrix_descent(layers: list[Array], target: Array, lr: float, steps: int, penalty: float = 0.0) -> list[Array]:
+def matrix_descent(layers, target, lr, steps, penalty=0.0):
     """Gradient descent of |P - target|² + penalty |P - P_0|² on matrices with the product P; the layers at the end."""
     start, dim = multiplied(layers), len(target)
     for _ in range(steps):

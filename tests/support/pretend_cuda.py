@@ -13,9 +13,7 @@ import contextlib
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
 from unittest import mock
 
 import torch
@@ -45,26 +43,26 @@ class Pretended:
     room: bytes that they may have.
     """
 
-    def __init__(self, memory: int) -> None:
-        self.syncs: Counter[str] = Counter()
+    def __init__(self, memory):
+        self.syncs = Counter()
         self.memory = self.room = memory
         self.held = self.peak = 0
         self._mode = "default"
         self._work = threading.local()
-        self._there: dict[int, StorageWeakRef] = {}
-        self._pinned: dict[int, StorageWeakRef] = {}
+        self._there = {}
+        self._pinned = {}
 
     @property
-    def on_gpu(self) -> bool:
+    def on_gpu(self):
         """Where tensors are made: what torch does of itself says only the device that they really have."""
         return getattr(self._work, "on_gpu", False)
 
-    def is_there(self, tensor: Tensor) -> bool:
+    def is_there(self, tensor):
         """Whether a tensor is on the pretended GPU."""
         return _known(tensor) in self._there
 
     @contextlib.contextmanager
-    def at_work(self, on_gpu: bool) -> Iterator[None]:
+    def at_work(self, on_gpu):
         """While the block runs, tensors that torch makes of nothing are on the GPU, or on the host."""
         before, self._work.on_gpu = self.on_gpu, on_gpu
         try:
@@ -72,29 +70,29 @@ class Pretended:
         finally:
             self._work.on_gpu = before
 
-    def copied(self, source: Tensor, to_gpu: bool, how: dict[str, Any] | None) -> None:
+    def copied(self, source, to_gpu, how):
         """Count a copy between host and GPU, unless nobody waits for it."""
         if to_gpu != self.is_there(source):
             unheeded = to_gpu and self.is_pinned(source) and bool((how or {}).get("non_blocking", False))
             if not unheeded:
                 self.waited("copy to the GPU" if to_gpu else "copy to the host")
 
-    def waited(self, name: str) -> None:
+    def waited(self, name):
         """Count that host and GPU wait for each other; an error in the mode that refuses it."""
         self.syncs[name] += 1
         if self._mode == "error":
             raise RuntimeError(f"called a synchronizing CUDA operation: {name}")
 
-    def set_sync_debug_mode(self, mode: str) -> None:
+    def set_sync_debug_mode(self, mode):
         self._mode = mode
 
-    def set_room(self, share: float, device: Any = None) -> None:
+    def set_room(self, share, device=None):
         self.room = int(share * self.memory)
 
-    def reset_peak(self, device: Any = None) -> None:
+    def reset_peak(self, device=None):
         self.peak = self.held
 
-    def put(self, tensor: Tensor) -> Tensor:
+    def put(self, tensor):
         if not self.is_there(tensor):
             storage = _storage(tensor)
             size = storage.nbytes()
@@ -105,34 +103,34 @@ class Pretended:
             weakref.finalize(storage, self._freed, size)
         return _put(self._there, tensor)
 
-    def _freed(self, size: int) -> None:
+    def _freed(self, size):
         self.held -= size
 
-    def there(self, tensor: Tensor, on_gpu: bool) -> Tensor:
+    def there(self, tensor, on_gpu):
         with torch.utils._python_dispatch._disable_current_modes():
             copy = tensor.clone()
         return self.put(copy) if on_gpu else copy
 
-    def pin(self, tensor: Tensor) -> Tensor:
+    def pin(self, tensor):
         if self.is_there(tensor):
             raise RuntimeError("cannot pin a tensor that is on the GPU")
         return _put(self._pinned, tensor.clone())
 
-    def is_pinned(self, tensor: Tensor) -> bool:
+    def is_pinned(self, tensor):
         return _known(tensor) in self._pinned
 
 
-def _storage(tensor: Tensor) -> torch.UntypedStorage:
+def _storage(tensor):
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # within torch.func
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor.untyped_storage()
 
 
-def _known(tensor: Tensor) -> int:
+def _known(tensor):
     return int(_storage(tensor)._cdata)
 
 
-def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
+def _put(known, tensor):
     # a weak reference keeps the number of a storage from being given to another one
     if len(known) % 1000 == 999:
         for number in [number for number, storage in list(known.items()) if storage.expired()]:
@@ -144,13 +142,11 @@ def _put(known: dict[int, StorageWeakRef], tensor: Tensor) -> Tensor:
 class _Dispatch(TorchDispatchMode):
     """Sees every operation, those of backward passes too."""
 
-    def __init__(self, pretended: Pretended) -> None:
+    def __init__(self, pretended):
         super().__init__()
         self._of = pretended
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.overloadpacket.__name__
         tensors = [each for each in tree_iter((args, kwargs)) if isinstance(each, Tensor)]
         there = [self._of.is_there(each) for each in tensors]
@@ -175,7 +171,7 @@ class _Dispatch(TorchDispatchMode):
         return result
 
 
-def _indices(args: tuple[Any, ...]) -> list[Tensor]:
+def _indices(args):
     return [each for each in (args[1] if len(args) > 1 else ()) or () if isinstance(each, Tensor)]
 
 
@@ -183,25 +179,23 @@ class Moved(torch.autograd.Function):
     """A copy of a tensor on the other device."""
 
     @staticmethod
-    def forward(context: Any, tensor: Tensor, of: Pretended, to_gpu: bool) -> Tensor:
+    def forward(context, tensor, of, to_gpu):
         context.of, context.back = of, of.is_there(tensor)
         return of.there(tensor.detach(), to_gpu)
 
     @staticmethod
-    def backward(context: Any, above: Tensor) -> tuple[Tensor, None, None]:
+    def backward(context, above):
         return context.of.there(above, context.back), None, None
 
 
 class _Functions(TorchFunctionMode):
     """Answers in Python what a tensor on a GPU would: its device, and what it refuses."""
 
-    def __init__(self, pretended: Pretended) -> None:
+    def __init__(self, pretended):
         super().__init__()
         self._of = pretended
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         of = self._of
         if func == Tensor.device.__get__:
@@ -227,7 +221,7 @@ class _Functions(TorchFunctionMode):
         with of.at_work(any(isinstance(each, Tensor) and of.is_there(each) for each in tree_iter((args, kwargs)))):
             return func(*args, **kwargs)
 
-    def _moved(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    def _moved(self, args, kwargs):
         tensor, *rest = args
         device = kwargs.get("device")
         for each in rest:
@@ -245,41 +239,41 @@ class _Functions(TorchFunctionMode):
         found = Moved.apply(tensor, self._of, target == "cuda")
         return found if dtype is None else found.to(dtype)
 
-    def _made(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    def _made(self, func, args, kwargs):
         given = dict(kwargs)
         device = given.pop("device", None)
         if func is torch.as_tensor and isinstance(args[0], Tensor):
             return self._moved(args[:1], kwargs)
         if func is Tensor.new_tensor:
             device = device or (GPU if self._of.is_there(args[0]) else HOST)
-        made: Tensor = func(*args, **given)
+        made = func(*args, **given)
         return made if device is None or torch.device(device).type == "cpu" else self._moved((made, device), {})
 
 
 @contextlib.contextmanager
-def pretended_gpu(memory: int = MEMORY) -> Iterator[Pretended]:
+def pretended_gpu(memory=MEMORY):
     """Pretend a GPU with so many bytes of memory while the block runs."""
     found = Pretended(memory)
 
-    def of_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    def of_host(function):
         return lambda kind="cpu", *rest: function("cpu" if str(kind).startswith("cuda") else kind, *rest)
 
     autocast = torch.autocast
 
     class Autocast(autocast):
-        def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, device_type, *args, **kwargs):
             super().__init__("cpu" if device_type == "cuda" else device_type, *args, **kwargs)
 
     functions, run_backward = _Functions(found), torch.autograd._engine_run_backward
 
-    def backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def backward(outputs, *args, **kwargs):
         # torch has gone out of the mode there: what is computed again asks for devices too
         with functions, found.at_work(any(found.is_there(each) for each in outputs)):
             return run_backward(outputs, *args, **kwargs)
 
     run = threading.Thread.run
 
-    def run_with_a_gpu(thread: threading.Thread) -> None:
+    def run_with_a_gpu(thread):
         with _Functions(found), _Dispatch(found):  # modes are those of a thread
             run(thread)
 

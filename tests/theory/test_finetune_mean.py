@@ -12,14 +12,12 @@ from raysweep.theory import finetune, finetune_mean
 mean = finetune_mean.transferability
 
 
-def draws(
-    count: int, n: int, d: int, angle: float, noise: float, depth: int, scale: float = 1.0, norm: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def draws(count, n, d, angle, noise, depth, scale=1.0, norm=1.0):
     """Transferability of `count` draws of Gaussian inputs, at `depth` and at depth 1, whose mean is known exactly."""
     random = np.random.default_rng(17)
     target = np.zeros(d)
     target[:2] = norm * np.cos(np.deg2rad(angle)), norm * np.sin(np.deg2rad(angle))
-    result: dict[int, list[np.ndarray]] = {1: [], depth: []}
+    result = {1: [], depth: []}
     for _ in range(0, count, 1000):
         inputs = random.standard_normal((1000, n, d))
         labels = inputs @ target + noise * random.standard_normal((1000, n))

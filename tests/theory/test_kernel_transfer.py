@@ -1,7 +1,6 @@
 """Kernels of two-layer ReLU networks, and their limit in training, against integrals, random features and iteration."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,12 +10,12 @@ from scipy.integrate import quad
 from raysweep.theory import kernel_transfer, relu
 
 
-def rows(count: int, dim: int, seed: int, unit: bool = True) -> np.ndarray:
+def rows(count, dim, seed, unit=True):
     result = np.random.default_rng(seed).standard_normal((count, dim))
     return result / np.linalg.norm(result, axis=1, keepdims=True) if unit else result
 
 
-def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
+def test_slopes_of_nearly_parallel_rows_keep_their_digits():
     some = rows(200, 7, 3, unit=False)
     squares = (some**2).sum(1)
     np.testing.assert_allclose(relu.slopes(some, some).diagonal(), squares / 2, rtol=1e-15)
@@ -31,7 +30,7 @@ def test_slopes_of_nearly_parallel_rows_keep_their_digits() -> None:
         )
 
 
-def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing() -> None:
+def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing():
     features, weights = rows(20, 8, 7), np.random.default_rng(8).standard_normal((3, 30))
     teachers = np.concatenate([features, rows(10, 8, 9)])
     once = relu.residual(features, teachers, weights)[0]
@@ -44,15 +43,7 @@ def test_copies_of_features_change_nothing_and_their_own_span_leaves_nothing() -
     assert (nothing == whole).all()
 
 
-def test_two_rows_in_the_plane_by_hand() -> None:
-    """σ(x) and σ(-x) together: |x| is in their span, and σ(y) is not: it shares 1/2π with each."""
-    features, teacher = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[0.0, 1.0]])
-    outside, whole = relu.residual(features, teacher, np.ones((1, 1)))
-    assert whole[0] == pytest.approx(0.5)
-    assert outside[0] == pytest.approx(0.5 - 2 * (1 / (2 * np.pi)) ** 2 / 0.5)
-
-
-def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_dependent() -> None:
+def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_dependent():
     features, teachers, weights = rows(12, 20, 11), rows(7, 20, 12), np.random.default_rng(13).standard_normal((5, 7))
     across = relu.activations(features, teachers) @ weights.T
     whole = np.einsum("fi,ij,fj->f", weights, relu.activations(teachers, teachers), weights)
@@ -64,12 +55,12 @@ def test_the_residual_is_that_of_a_dense_solve_where_features_are_far_from_depen
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-6, 0.3, np.pi / 2, 2.5, np.pi])
-def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angle: float) -> None:
+def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angle):
     first, second = np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])
     left, right = np.hstack([3 * first, np.zeros((1, 2))]), np.hstack([second / 2, np.zeros((1, 2))])
     edges = [-np.pi / 2, np.pi / 2, angle - np.pi / 2]  # where one of the two neurons is switched on or off
 
-    def mean(value: Callable[[float], float]) -> float:
+    def mean(value):
         parts = itertools.pairwise(sorted({-np.pi, np.pi, *edges}))
         return sum(quad(value, low, high, epsabs=1e-14)[0] for low, high in parts) / (2 * np.pi)
 
@@ -80,39 +71,7 @@ def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angl
     assert relu.activations(left, right)[0, 0] == pytest.approx(1.5 * product, abs=1e-15, rel=1e-10)
 
 
-def test_carried_labels_are_where_gradient_descent_of_the_kernel_ends() -> None:
-    source, inputs = rows(30, 5, 0), rows(20, 5, 1)
-    labels = np.random.default_rng(2).standard_normal(30)
-    kernel, across = relu.slopes(source, source), relu.slopes(inputs, source)
-    outputs, others = np.zeros(30), np.zeros(20)
-    for _ in range(20_000):
-        error = outputs - labels
-        outputs, others = outputs - 0.3 * kernel @ error, others - 0.3 * across @ error
-    np.testing.assert_allclose(outputs, labels, rtol=1e-8)
-    np.testing.assert_allclose(kernel_transfer.carried(source, labels, inputs), others, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.long
-def test_a_start_that_is_not_zero_adds_on_average_what_the_formula_says() -> None:
-    source, target = rows(15, 4, 7), rows(10, 4, 8)
-    source_labels, labels = source[:, 0], target[:, 1]
-    both, random, scale = np.concatenate([source, target]), np.random.default_rng(9), 0.5
-    squares, changes = [], []
-    for _ in range(4000):
-        start = scale * kernel_transfer.outputs_at_start(both, random.standard_normal(25))
-        after = start[15:] + kernel_transfer.carried(source, source_labels - start[:15], target)
-        squares.append(length_squared(target, labels - after))
-        changes.append(((labels - after) ** 2).sum() - ((labels - start[15:]) ** 2).sum())
-    carried = kernel_transfer.carried(source, source_labels, target)
-    added, less = (scale**2 * each for each in kernel_transfer.mean_excess(source, target))
-    for seen, expected in (
-        (squares, length_squared(target, labels - carried) + added),
-        (changes, ((labels - carried) ** 2).sum() - labels @ labels + less),
-    ):
-        assert abs(np.mean(seen) - expected) < 4 * np.std(seen) / np.sqrt(4000)
-
-
-def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
+def test_outputs_at_start_have_the_covariance_of_a_wide_network():
     inputs = np.concatenate([rows(3, 4, 10), rows(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
     result = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
@@ -123,7 +82,7 @@ def test_outputs_at_start_have_the_covariance_of_a_wide_network() -> None:
 # What the papers print
 
 
-def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times() -> None:
+def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times():
     """T Cor. 6.2. H∞ is a quarter of the linear kernel plus a positive one, even in x·z: 2‖θ‖, reached in the end."""
     lengths = []
     for samples, dim in ((5, 8), (50, 8), (200, 4), (1500, 4)):
@@ -134,7 +93,7 @@ def test_a_linear_map_is_fitted_within_twice_its_length_where_t_has_three_times(
     assert 1.95 < lengths[-1] < 2
 
 
-def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_where_d_prints_the_width() -> None:
+def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_where_d_prints_the_width():
     """D eq. 15 has no root: with one sample, log(2/δ)/2m. It would hold with probability 1 - δ."""
     width, failure = 100_000, 0.05
     random = np.random.default_rng(13)
@@ -143,14 +102,14 @@ def test_the_distance_of_the_kernel_at_start_falls_with_the_root_of_the_width_wh
     assert (far > np.sqrt(np.log(2 / failure) / (2 * width))).mean() < failure
 
 
-def test_ds_bound_from_scratch_lacks_a_root() -> None:
+def test_ds_bound_from_scratch_lacks_a_root():
     """After Thm 2, yᵀH⁻¹y is said to bound ‖W(Q) - W(0)‖; the root does, and is larger for small labels."""
     inputs = rows(40, 10, 14)
     square = length_squared(inputs, 0.1 * inputs[:, 0])
     assert np.sqrt(square) > 4 * square
 
 
-def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -> None:
+def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass():
     """T Thm 6.1 asks for t ≥ c log(1/‖ỹ‖), below 0 once ‖ỹ‖ > 1; its bound does not hold before training."""
     dim, samples = 4, 2000
     inputs, fresh = rows(samples, dim, 15), rows(4000, dim, 16)
@@ -162,7 +121,7 @@ def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass() -
     assert np.minimum(np.abs(fresh @ apart), 1).mean() > 1.5 * bound
 
 
-def test_samples_in_one_direction_are_named_as_what_is_wrong() -> None:
+def test_samples_in_one_direction_are_named_as_what_is_wrong():
     inputs = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     with pytest.raises(np.linalg.LinAlgError, match="two of them point in the same direction"):
         kernel_transfer.solver(inputs)

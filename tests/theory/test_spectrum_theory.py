@@ -2,21 +2,11 @@
 
 import numpy as np
 import pytest
-from mode_descent import descended, followed, matrix_descent, multiplied
+from mode_descent import descended, followed, matrix_descent
 
 from raysweep.theory import modes, spectrum
 
 SOURCE = np.array([2.0, 1.3, 0.8, 0.45, 0.2, 0.1])
-
-
-def bases(count, dim, seed=0):
-    random = np.random.default_rng(seed)
-    return [np.linalg.qr(random.standard_normal((dim, dim)))[0] for _ in range(count)]
-
-
-def in_basis(weights, axes):
-    """Layers Q_0 diag(w) Q_1ᵀ, Q_1 diag(w) Q_2ᵀ, …: their product is Q_0 diag(w^L) Q_Lᵀ."""
-    return [axes[i] @ np.diag(weights) @ axes[i + 1].T for i in range(len(axes) - 1)]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
@@ -41,20 +31,6 @@ def test_a_mode_at_zero_stays_and_every_other_one_arrives(depth):
     end = modes.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
     np.testing.assert_allclose(end, [0, 1, 0.3, 0], atol=1e-15)
     assert modes.follow(0.0, 1.0, np.inf, 1) == 1
-
-
-@pytest.mark.parametrize(("depth", "noise"), [(1, 0.3), (2, 0.2), (3, 0.15), (4, 0.1)])
-def test_loss_under_noise_is_the_mean_over_draws(depth, noise):
-    random = np.random.default_rng(depth)
-    weights = modes.pretrained(SOURCE, 1.5, 0.1, depth)
-    target = random.standard_normal((6, 6))  # any task: the same excess
-    noisy = np.diag(weights) + noise * random.standard_normal((20_000, depth, 6, 6))
-    product = noisy[:, 0]
-    for layer in range(1, depth):
-        product = product @ noisy[:, layer]
-    losses = ((product - target) ** 2).sum((1, 2))
-    expected = ((np.diag(weights**depth) - target) ** 2).sum() + spectrum.noise_excess(weights, noise, depth)
-    assert abs((losses.mean() - expected) / (losses.std(ddof=1) / np.sqrt(len(losses)))) < 4
 
 
 def test_two_layers_under_noise_have_the_formula_of_the_paper():
@@ -102,40 +78,6 @@ def test_finetune_inflection_is_the_first_rise_and_moves_out_with_the_penalty():
         assert indices == sorted(indices)  # O Thm 4.7
         located += indices[0] < dim
     assert located > 100
-
-
-@pytest.mark.parametrize(("depth", "penalty"), [(1, 0.4), (2, 0.0), (2, 0.8), (3, 0.5)])
-def test_modes_step_as_full_matrices_do(depth, penalty):
-    axes = bases(depth + 1, 6)
-    weights = modes.pretrained(SOURCE, 1.2, 0.2, depth)
-    target = np.array([1.0, 1.6, 0.3, 0.9, 0.2, 0.0])
-    end = matrix_descent(in_basis(weights, axes), axes[0] @ np.diag(target) @ axes[-1].T, 0.03, 40, penalty)
-    matrix = axes[0].T @ multiplied(end) @ axes[-1]
-    goal = modes.goal_modes(weights**depth, target, penalty)
-    stepped = descended(weights, goal, (1 + penalty) * 0.03, 40, depth) ** depth
-    np.testing.assert_allclose(matrix, np.diag(stepped), atol=1e-12)
-    assert np.abs(stepped - weights**depth).max() > 0.1
-
-
-@pytest.mark.parametrize(("depth", "penalty"), [(2, 0.0), (2, 1.5), (3, 0.5), (4, 0.0)])
-def test_descent_stays_below_the_stable_rate_and_leaves_above_it(depth, penalty):
-    source, target = SOURCE[:4], np.array([1.4, 0.9, 0.6, 0.3])
-    axes = bases(depth + 1, 4, seed=1)
-    goal = modes.goal_modes(source, target, penalty)
-    bound = 2 / modes.curvature(goal, penalty, depth).max()
-    if depth == 2:
-        assert bound == pytest.approx(1 / (2 * (target + penalty * source).max()))
-    rest = in_basis(goal ** (1 / depth), axes)
-    aim = axes[0] @ np.diag(goal) @ axes[-1].T
-    random = np.random.default_rng(2)
-    nudged = [layer + 1e-7 * random.standard_normal((4, 4)) for layer in rest]
-
-    def distance(lr):
-        end = matrix_descent(nudged, aim, (1 + penalty) * lr, 1500)
-        return np.abs(multiplied(end) - aim).max()
-
-    assert distance(0.985 * bound) < 1e-9
-    assert not distance(1.015 * bound) < 1e-3
 
 
 def test_a_turned_task_keeps_its_spectrum_and_turns_every_vector_by_the_angle():

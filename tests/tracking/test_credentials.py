@@ -193,9 +193,7 @@ def test_an_address_that_this_user_gave_is_used_from_then_on(
     assert files_of(small.parent.parent / "state") == notes
 
 
-def test_a_redirection_does_not_carry_the_password_elsewhere(
-    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     from raysweep.tracking import server as tracking
 
     received: dict[str, list[str | None]] = {"asked": [], "stranger": []}

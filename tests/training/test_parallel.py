@@ -4,7 +4,6 @@ import functools
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import language_gang
 import numpy as np
@@ -15,11 +14,10 @@ from raysweep.stages.store import Store
 from raysweep.training import devices
 from tests.chaos.waiting import PATIENCE
 
-Results = dict[str, np.ndarray]
 JOBS = ["train", "share"]
 
 
-def gang(folder: Path, workers: int, jobs: list[str], gpus: str = "none") -> list[dict[str, Results]]:
+def gang(folder, workers, jobs, gpus="none"):
     """Run jobs with so many workers: for each worker {job: its results}."""
     folder.mkdir()
     command = [sys.executable, "-m", "tests.support.language_gang", str(folder)]
@@ -33,17 +31,17 @@ def gang(folder: Path, workers: int, jobs: list[str], gpus: str = "none") -> lis
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Results]]:
+def two(tmp_path_factory):
     return gang(tmp_path_factory.mktemp("gangs") / "two", 2, JOBS)
 
 
 @pytest.fixture(scope="module")
-def two_more(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Results]]:
+def two_more(tmp_path_factory):
     return gang(tmp_path_factory.mktemp("gangs") / "more", 2, ["dropout", "rows"])
 
 
 @functools.cache
-def one(dropout: float = 0.0) -> Results:
+def one(dropout=0.0):
     """The training by one worker."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -54,50 +52,50 @@ def one(dropout: float = 0.0) -> Results:
 
 
 @pytest.fixture(scope="module")
-def rows_of_one(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def rows_of_one(tmp_path_factory):
     with devices.granted(0):
         return language_gang.rows(Store(tmp_path_factory.mktemp("alone") / "store"))
 
 
-def assert_equal(result: list[dict[str, Results]], *jobs: str) -> None:
+def assert_equal(result, *jobs):
     """What both workers have, to the last bit."""
     for job in jobs:
         for name, values in result[0][job].items():
             np.testing.assert_array_equal(values, result[1][job][name], err_msg=f"{job}, {name}")
 
 
-def assert_near(result: Results, expected: Results) -> None:
+def assert_near(result, expected):
     """Within 1e-4 nats after 50 steps at a rate of 0.001, in float32."""
     np.testing.assert_allclose(result["losses"], expected["losses"], atol=1e-4, rtol=0)
     np.testing.assert_allclose(result["held out"], expected["held out"], atol=1e-4, rtol=0)
     assert expected["losses"][-1] < expected["losses"][0] - 0.2
 
 
-def test_two_workers_train_as_one(two: list[dict[str, Results]]) -> None:
+def test_two_workers_train_as_one(two):
     assert_equal(two, "train")
     assert_near(two[0]["train"], one())
 
 
 @pytest.mark.long
-def test_two_workers_drop_out_as_one(two_more: list[dict[str, Results]]) -> None:
+def test_two_workers_drop_out_as_one(two_more):
     assert_equal(two_more, "dropout", "rows")
     assert_near(two_more[0]["dropout"], one(0.1))
 
 
 @pytest.mark.long
-def test_four_workers_train_as_one(tmp_path: Path) -> None:
+def test_four_workers_train_as_one(tmp_path):
     outputs = gang(tmp_path / "four", 4, ["train", "dropout"])
     for job in ("train", "dropout"):
         assert_near(outputs[3][job], one(0.1 if job == "dropout" else 0.0))
 
 
-def test_a_worker_holds_its_share_of_the_weights(two: list[dict[str, Results]]) -> None:
+def test_a_worker_holds_its_share_of_the_weights(two):
     assert [int(worker["train"]["held"]) for worker in two] == [language_gang.SMALL.weights() // 2] * 2
     assert int(one()["held"]) == language_gang.SMALL.weights()
 
 
 @pytest.mark.long
-def test_rows_of_two_workers_are_those_of_one(rows_of_one: Results, two_more: list[dict[str, Results]]) -> None:
+def test_rows_of_two_workers_are_those_of_one(rows_of_one, two_more):
     """Stated tolerance, float32: 2e-3 nats after 40 steps of pretraining at a rate of 0.002 and 12 of fine-tuning (of a
     perplexity or a curvature that is the same share of it), and the same status."""
     status = rows_of_one["status"]
@@ -113,7 +111,7 @@ def test_rows_of_two_workers_are_those_of_one(rows_of_one: Results, two_more: li
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [pytest.param(2, marks=pytest.mark.once), 4])
 @pytest.mark.usefixtures("one_thread", "hub_cache", "chats")
-def test_a_checkpoint_is_fine_tuned_by_workers_together_as_by_one(workers: int, tmp_path: Path) -> None:
+def test_a_checkpoint_is_fine_tuned_by_workers_together_as_by_one(workers, tmp_path):
     """Within 1e-4 nats after 50 steps at a rate of 0.001: all weights, adapters, and packed conversations."""
     expected = language_gang.fine_tunings(Store(tmp_path / "store"), str(tmp_path))
     outputs = gang(tmp_path / "gang", workers, ["checkpoints"])
@@ -128,7 +126,7 @@ def test_a_checkpoint_is_fine_tuned_by_workers_together_as_by_one(workers: int, 
 
 
 @pytest.mark.gpu
-def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(rows_of_one: Results, tmp_path: Path) -> None:
+def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(rows_of_one, tmp_path):
     """On GPUs products are bfloat16."""
     if torch.cuda.device_count() < 2:
         pytest.skip("one CUDA device, and a gang needs two")
@@ -140,7 +138,7 @@ def test_rows_of_two_workers_with_gpus_end_as_those_of_one_on_the_cpu(rows_of_on
         np.testing.assert_array_equal(values, result[1]["rows"][name], err_msg=name)
 
 
-def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(two: list[dict[str, Results]]) -> None:
+def test_a_share_is_padded_with_sequences_that_have_nothing_to_predict(two):
     batch, shares = np.arange(5 * 4).reshape(5, 4), [worker["share"] for worker in two]
     assert [int(share["first"]) for share in shares] == [0, 3]
     np.testing.assert_array_equal(np.concatenate([share["own"] for share in shares]), [*batch, [-1] * 4])

@@ -1,9 +1,6 @@
 """What a workload refuses, by the command line: one line that begins with the key, exit 2, nothing left behind."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import image_files
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 import tiny_hub
 import yaml
 from checkpoint_rows import QUICK
-from conftest import Outcome, refused
+from conftest import refused
 
 from raysweep.workloads import cache
 from raysweep.workloads.image_data import FORMS
@@ -28,51 +25,49 @@ WHOLE = "expected a whole count of at least 1, got"
 CLASSES = "expected all, or classes such as 3, 0-4"
 FOLDER = {"source": "images:{here}/images", "target": "images:{here}/images", "image_size": 12, "target_samples": 8}
 
-Case = tuple[dict[str, Any], str] | tuple[dict[str, Any], str, Callable[[Path], object]]
 
-
-def put(name: str, content: str | bytes | np.ndarray) -> Callable[[Path], object]:
+def put(name, content):
     """What writes a file of a case."""
     if isinstance(content, np.ndarray):
         return lambda own: np.save(own / name, content)
     return lambda own: (own / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def text(name: str, content: str | bytes, message: str, role: str = "source") -> Case:
+def text(name, content, message, role="source"):
     return {role: f"file:{{own}}/{name}"}, f"{role}: {message.replace('FILE', f'{{own}}/{name}')}", put(name, content)
 
 
-def tokens(count: int = 60_000) -> np.ndarray:
+def tokens(count=60_000):
     """Documents of 99 tokens up to 499, with a 0 after each."""
     made = np.random.default_rng(0).integers(1, 500, count).astype(np.uint16)
     made[99::100] = 0
     return made
 
 
-def packed(form: str, content: bytes | np.ndarray, message: str, name: str = "t.npy", **fixed: Any) -> Case:
+def packed(form, content, message, name="t.npy", **fixed):
     both = dict.fromkeys(("source", "target"), f"tokens:{form}:{{own}}/{name}")
     return both | fixed, f"source: {message.replace('FILE', f'{{own}}/{name}')}", put(name, content)
 
 
-def model(message: str, change: Callable[[Path], object] = lambda own: None, **fixed: Any) -> Case:
+def model(message, change=lambda own: None, **fixed):
     """A folder with a model without a chat template, which is then changed."""
 
-    def write(own: Path) -> None:
+    def write(own):
         tiny_hub.save(own, 0, template=None)
         change(own)
 
     return {"model": "{own}", "revision": "main", **fixed}, message, write
 
 
-def of_type(kind: str) -> Callable[[Path], object]:
-    def change(own: Path) -> None:
+def of_type(kind):
+    def change(own):
         config = json.loads((own / "config.json").read_text())
         (own / "config.json").write_text(json.dumps({**config, "model_type": kind}))
 
     return change
 
 
-def chats(message: str, *lines: str, role: str = "target", **fixed: Any) -> Case:
+def chats(message, *lines, role="target", **fixed):
     """A file of sixty short conversations, and these lines."""
     content = "\n".join([*(json.dumps({"prompt": f"{n}?", "response": "yes"}) for n in range(60)), *lines])
     return {role: "chat:{own}/c.jsonl", **fixed}, message, put("c.jsonl", content)
@@ -83,7 +78,7 @@ ROLES = [{"role": "user", "content": "NUMBER?"}, {"role": "assistant", "content"
 DIALOGUES = "\n".join(json.dumps({"messages": ROLES}).replace("NUMBER", str(n)) for n in range(60))
 LINES = "\n".join(json.dumps({"text": f"document number {n} of many"}) for n in range(60))
 SHORT = "|FILE|at least 65"
-CASES: dict[str, list[Case]] = {  # by workload: what is fixed, what is said, parts behind |, and what writes its files
+CASES = {  # by workload: what is fixed, what is said, parts behind |, and what writes its files
     "image_regression": [
         ({"pair": "2-3"}, "pair: expected SOURCE:TARGET|2-3:5-6"),
         ({"pair": "2-2:5-6"}, "pair: expected SOURCE:TARGET|different"),
@@ -265,7 +260,7 @@ CASES: dict[str, list[Case]] = {  # by workload: what is fixed, what is said, pa
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def here(tmp_path_factory):
     result = tmp_path_factory.mktemp("here")
     image_files.write(result / "fashion", "fashion_mnist")
     image_files.write(result / "half", "mnist")
@@ -278,15 +273,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("workload", "case"), [(workload, case) for workload, cases in CASES.items() for case in cases]
 )
 def test_what_cannot_be_computed_is_one_line_and_leaves_nothing(
-    workload: str,
-    case: Case,
-    here: Path,
-    call: Callable[..., Outcome],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> None:
+    workload, case, here, call, tmp_path, tmp_path_factory, monkeypatch, request
+):
     if workload == "checkpoints":
         request.getfixturevalue("hub_cache")
     monkeypatch.setenv(cache.VARIABLE, str(here / "cache"))

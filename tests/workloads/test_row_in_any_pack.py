@@ -1,8 +1,6 @@
 """A row is the same whatever is computed beside it, and where nothing is seen nothing moves."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +12,13 @@ from raysweep.theory import pretraining
 STREAM = np.random.default_rng(1)
 
 
-def drawn(count: int, **values: list[Any]) -> list[dict[str, Any]]:
+def drawn(count, **values):
     return [{name: some[STREAM.integers(len(some))] for name, some in values.items()} for _ in range(count)]
 
 
 SAMPLES = {"distance_samples": [0, 20, 30], "noise": [0.1], "source_norm": [1.0, 1.3]}
 ANGLES, ENDLESS = [0.0, 25.0, 80.0, 120.0, 180.0], math.inf
-CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+CASES = {
     "end points": (
         "linear_transfer",
         drawn(60, engine=["limit", "theory"], dim=[24, 31], gamma=[0.4, 1.6], overlap_angle=ANGLES, **SAMPLES)
@@ -66,7 +64,7 @@ CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_row_does_not_depend_on_its_pack(case: str) -> None:
+def test_a_row_does_not_depend_on_its_pack(case):
     workload, rows = CASES[case]
     table, seeds = table_of(workload, *rows), STREAM.integers(0, 4, len(rows))
     together, status = solved(workload, table, seeds)
@@ -88,7 +86,7 @@ VISION = {"source_samples": 70, "target_samples": 20, "target_classes": "5-9", "
 VISION |= {"batch_size": 64, "finetune_steps": 6}
 EXAMINED = {"examined_images": 20, "eigenvalues": 3, "landscape_points": 3, "source_classes": "0-4"}
 KERNEL = {"dim": 6, "source_samples": 30, "width": 64.0}
-STAGED: dict[str, list[dict[str, Any]]] = {
+STAGED = {
     "image_regression": [{"pair": pair, "target_samples": n} for pair in ("2-3:5-6", "0-1:7-9") for n in (5, 10)],
     "relu_features": [{**RELU, "ablation": a, "target_samples": n} for a in (0.2, 0.6) for n in (10, 25)],
     "relu_kernel": [{**KERNEL, "overlap_angle": 20.0 * n, "noise": 0.1 * n, "target_samples": 20} for n in range(4)],
@@ -98,7 +96,7 @@ STAGED: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("workload", STAGED)
-def test_a_row_is_the_same_alone_to_the_last_digit(workload: str, tmp_path: Path) -> None:
+def test_a_row_is_the_same_alone_to_the_last_digit(workload, tmp_path):
     rows, seeds = STAGED[workload], [0, 1, 1, 1]
     together = computed(workload, tmp_path / "all", rows, seeds[: len(rows)])
     assert list(together.metrics) == workloads.get(workload).metric_names()
@@ -110,7 +108,7 @@ def test_a_row_is_the_same_alone_to_the_last_digit(workload: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("engine", ["theory", "limit", "flow", "network"])
-def test_without_samples_nothing_moves(engine: str) -> None:
+def test_without_samples_nothing_moves(engine):
     row = {"engine": engine, "gamma": 0.01, "dim": 20, "depth": 3, "overlap_angle": 60.0, "noise": 0.4}
     row |= {"pretrain_length": 0.5, "init_scale": 0.8, "target_norm": 2.0}
     metrics, status = solved("linear_transfer", table_of("linear_transfer", row, {**row, "frozen_layers": 1}), [0, 0])

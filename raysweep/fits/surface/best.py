@@ -14,7 +14,7 @@ from raysweep.fits.surface.posterior import CAP, Surface, paths
 STEPS, STEPS_OF_TWO = 81, 21
 """Points along one axis, alone or as one of two."""
 COUNT = 1024
-RESOLUTION = 0.1
+RESOLUTION = 0.06
 """The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
 chosen: with it a knee and a cusp are covered too."""
 SHARED = 0.2

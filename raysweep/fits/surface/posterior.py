@@ -5,11 +5,12 @@ In compressed heights above the best cell of a slice, in units of the slice's me
     g_s(x) = F(x - m_s) mu + H(x) b_s + d_s(x) + noise,   b_s ~ N(0, diag(tau²)),   d_s ~ GP(0, amplitude² Matérn 5/2)
 
 H is a full quadratic. F is H and lines that begin at knots around the lowest point m_s, so that a knee or a cusp, which
-slices share, is learned from all of them. mu, tau, amplitude, the length scales and the noise are shared by all slices:
-how rough neighbouring cells are, over all slices, says how large the noise is. A run's noise is Student's t with
-`DEGREES` degrees of freedom and the variance base² + (growth · height)² in units of the slice, times a factor of its
-slice and one that drifts along the axes. Where cells have several draws, their scatter informs the same variance. A
-cell that diverged, or is above `CAP`, is at least that high.
+slices share, is learned from all of them; slopes change at knots by Student's t with `BEND_DEGREES` degrees of freedom.
+mu, tau, amplitude, the length scales and the noise are shared by all slices: how rough neighbouring cells are, over all
+slices, says how large the noise is. A run's noise is Student's t with `DEGREES` degrees of freedom and the variance
+base² + (growth · height)² in units of the slice, times a factor of its slice and one that drifts along the axes. Where
+cells have several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least
+that high.
 
 Knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
 agree no more than in any order, nothing is decided.
@@ -26,9 +27,11 @@ from typing import Any
 import numpy as np
 
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.kernel import apart, basis, compressed, hinges, matern, matern_slope, restored
+from raysweep.fits.surface.kernel import KNOTS, apart, basis, compressed, hinges, matern, matern_slope, restored
 
 DEGREES = 4.0
+BEND_DEGREES = 3.0
+"""Few, because a kink is one large change of slope and a smooth curve has none."""
 CAP = 12.0
 """Units above which heights say no more."""
 CAP_ERROR = 0.25
@@ -149,6 +152,7 @@ class Surface:
     bent: bool = field(init=False, default=True)
     structured: np.ndarray = field(init=False)
     gap: np.ndarray = field(init=False)
+    bends: np.ndarray = field(init=False)
     samples: list[Sample] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -159,6 +163,7 @@ class Surface:
         self.theta = self.prior[:, 0].copy()
         self.lowest = self.x[np.arange(len(self.g)), np.where(self.mask, self.g, np.inf).argmin(1)]
         self.gap = np.array([self._usual_gap(k) for k in range(self.x.shape[-1])])
+        self.bends = np.ones(self.x.shape[-1] * len(KNOTS))
 
     def _usual_gap(self, axis: int) -> float:
         """The median gap between the values of an axis in a slice; slices may have values of their own."""
@@ -174,7 +179,7 @@ class Surface:
             [(0.0, 1.5)] * (p - 1)
             + [(np.log(0.7), 0.7)] * d
             + [(0.0, DRIFT)] * d
-            + [(np.log(0.5), 1.0), (np.log(0.2), 0.3), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
+            + [(np.log(0.5), 1.0), (np.log(0.2), 1.0), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
         )
 
     def hypers(self, theta: np.ndarray) -> Hypers:
@@ -327,7 +332,7 @@ def state(surface: Surface, theta: np.ndarray) -> State:
     white = inverse @ np.concatenate([features, surface.g[..., None]], axis=-1)
     whitened, data = white[..., :-1], white[..., -1]
     weak = np.full(features.shape[-1], 1e-4)
-    weak[surface.h.shape[-1] :] = 1 / hypers.bend2
+    weak[surface.h.shape[-1] :] = 1 / (hypers.bend2 * surface.bends)
     precision = np.einsum("snp,snq->pq", whitened, whitened) + np.diag(weak)
     mean = np.linalg.solve(precision, np.einsum("snp,sn->p", whitened, data))
     rest = data - whitened @ mean
@@ -369,7 +374,7 @@ def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
     by_amplitude = hypers.amplitude2 * float(np.sum(slope * matern(squares)))
     hinged = now.mean[surface.h.shape[-1] :]
     variances = np.diag(now.covariance)[surface.h.shape[-1] :]
-    by_bend = len(hinged) - float(np.sum(hinged**2 + variances)) / hypers.bend2
+    by_bend = len(hinged) - float(np.sum((hinged**2 + variances) / surface.bends)) / hypers.bend2
     # a cell's own mean, and the scatter of its draws
     one_run = surface.noise(hypers)
     by_mean = np.einsum("snn->sn", slope) / surface.weight / surface.draws * mask
@@ -396,6 +401,10 @@ def _reweigh(surface: Surface) -> None:
     surface.lowest = _lowest(surface, now, np.where(mask, mean, np.inf).argmin(1))
     surface.height = np.where(mask, np.clip(mean - low, 0, compressed(np.array(CAP))), 0)
     surface.g = np.where(surface.capped, np.maximum(mean, compressed(np.array(CAP))), surface.g)
+    if surface.bent:
+        first = surface.h.shape[-1]
+        sizes = (now.mean[first:] ** 2 + np.diag(now.covariance)[first:]) / now.hypers.bend2
+        surface.bends = (BEND_DEGREES + sizes) / (BEND_DEGREES + 1)
     squares = (surface.g - mean) ** 2 + variance
     if len(surface.g) > 2:
         ratio = surface.weight * squares / (surface.noise(now.hypers) / surface.draws + surface.extra)
@@ -445,16 +454,18 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
     white = inverse[:, None] @ every
     data = np.einsum("snm,sm->sn", inverse, surface.g)
-    weak = np.full(white.shape[-1], 1e-4)
-    weak[surface.h.shape[-1] :] = 1 / now.hypers.bend2
+    weak, first, bends = np.full(white.shape[-1], 1e-4), surface.h.shape[-1], surface.bends
     chosen = np.abs(candidates - lowest[:, None, :]).sum(-1).argmin(1)
     slices, out = np.arange(len(chosen)), []
     for sweep in range(SWEEPS):
+        weak[first:] = 1 / (now.hypers.bend2 * bends)
         w = white[slices, chosen]
         flat = w.reshape(-1, w.shape[-1])
         precision = flat.T @ flat + np.diag(weak)
         root = np.linalg.cholesky(np.linalg.inv(precision))
         mean = np.linalg.solve(precision, flat.T @ data.ravel()) + root @ rng.standard_normal(len(weak))
+        gamma = 2 * rng.standard_gamma((BEND_DEGREES + 1) / 2, len(bends))
+        bends = (BEND_DEGREES + mean[first:] ** 2 / now.hypers.bend2) / gamma
         rest = data[:, None] - white @ mean
         likely = -0.5 * np.sum(rest**2, axis=-1)
         chosen = np.argmax(likely + rng.gumbel(size=likely.shape), axis=1)

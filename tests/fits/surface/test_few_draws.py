@@ -91,11 +91,14 @@ def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best()
 
 @pytest.mark.parametrize("values", [5, 7])
 def test_few_values_with_little_noise_locate_the_best(values: int) -> None:
-    frame = runs(BEST, seed=1)
-    frame = frame[frame["lr"].isin(RATES[:: 10 // (values - 1)][:values] if values == 5 else RATES[2:9])]
-    table = fit_few_draws(frame, "lr", "loss", ["size"]).table
-    assert (table["status"] == Status.LOCATED).sum() >= 5
-    assert (table["low"].lt(BEST) & table["high"].gt(BEST)).all()
+    inside = []
+    for seed in range(20):
+        frame = runs(BEST, seed=seed)
+        frame = frame[frame["lr"].isin(RATES[:: 10 // (values - 1)][:values] if values == 5 else RATES[2:9])]
+        table = fit_few_draws(frame, "lr", "loss", ["size"]).table
+        assert (table["status"] == Status.LOCATED).sum() >= 5
+        inside += (table["low"].lt(BEST) & table["high"].gt(BEST)).tolist()
+    assert np.mean(inside) > 0.9
 
 
 def test_a_flat_slice_among_others_has_no_best_value() -> None:

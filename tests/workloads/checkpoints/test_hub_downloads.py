@@ -1,7 +1,6 @@
 """Downloads of released models, through the command line: what they take, what they refuse, and what they say."""
 
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +13,7 @@ from raysweep.workloads.checkpoints import hub
 pytestmark = pytest.mark.usefixtures("hub_cache")
 
 
-def space_of(folder: Path, **fixed: object) -> Path:
+def space_of(folder, **fixed):
     path = folder / "space.yaml"
     asked = {"name": "bad", "workload": "checkpoints", "axes": {"finetune_lr": [1e-3, 2e-3]}, "seeds": 1}
     path.write_text(

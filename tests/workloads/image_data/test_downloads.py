@@ -5,14 +5,12 @@ import hashlib
 import io
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import image_files
 import pytest
 import yaml
-from conftest import Outcome, refused
+from conftest import refused
 from torchvision import datasets
 
 from raysweep.workloads import image_data
@@ -31,31 +29,31 @@ CIFAR = {
 class Site:
     """A server of the files in a folder. asked: the paths that were asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.asked = folder, list[str]()
         site = self
 
         class Handler(SimpleHTTPRequestHandler):
-            def log_message(self, *arguments: object) -> None:
+            def log_message(self, *arguments):
                 site.asked.append(self.path)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 
-    def put(self, name: str, content: bytes) -> str:
+    def put(self, name, content):
         """Serve a file; its MD5."""
         (self.folder / name).parent.mkdir(exist_ok=True)
         (self.folder / name).write_bytes(content)
         return hashlib.md5(content).hexdigest()
 
 
-def archived(site: Site, kind: str, content: bytes) -> None:
+def archived(site, kind, content):
     name = f"{kind}.tar.gz"
     downloads.ARCHIVES[kind] = (name, (f"{site.address}/{name}",), site.put(name, content))
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(monkeypatch, tmp_path_factory):
     """All sets at one server, with few bytes each: too few to be read, which is another matter."""
     result = Site(tmp_path_factory.mktemp("site"))
     for each in (datasets.MNIST, datasets.FashionMNIST):
@@ -85,17 +83,17 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     result.server.server_close()
 
 
-def fetched(name: str) -> str:
+def fetched(name):
     """Why the images of that name could not be fetched; "" if they were."""
     problem = image_data.fetch({"model": "lenet", "depth": 3, "data": name}, lambda line: None)
     return f"{problem[0]}: {problem[1]}" if problem else ""
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-PUT: dict[str, dict[str, bytes]] = {  # as torchvision puts them, and archives have them
+PUT = {  # as torchvision puts them, and archives have them
     **{
         kind: {f"{which.__name__}/raw/{name}.gz": f"{which} {name}.gz".encode() for name in DIGITS}
         for kind, which in (("mnist", datasets.MNIST), ("fashion_mnist", datasets.FashionMNIST))
@@ -106,7 +104,7 @@ PUT: dict[str, dict[str, bytes]] = {  # as torchvision puts them, and archives h
 
 
 @pytest.mark.parametrize("kind", PUT)
-def test_files_are_put_where_they_are_read_and_fetched_once(site: Site, tmp_path: Path, kind: str) -> None:
+def test_files_are_put_where_they_are_read_and_fetched_once(site, tmp_path, kind):
     assert fetched(f"{kind}:{tmp_path / 'new' / 'data'}") == ""
     assert files(tmp_path / "new" / "data") == PUT[kind]
     site.asked.clear()
@@ -114,7 +112,7 @@ def test_files_are_put_where_they_are_read_and_fetched_once(site: Site, tmp_path
     assert site.asked == []
 
 
-def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site: Site, tmp_path: Path) -> None:
+def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site, tmp_path):
     for name in DIGITS[:3]:
         (tmp_path / name).write_bytes(b"mine")
     assert fetched(f"mnist:{tmp_path}") == ""
@@ -131,7 +129,7 @@ def test_only_what_is_missing_is_fetched_and_to_where_the_rest_lies(site: Site, 
     ]
 
 
-BROKEN: dict[str, tuple[str, Callable[[Site], object], str]] = {
+BROKEN = {
     "no such page": ("mnist", lambda site: (site.folder / f"MNIST/{DIGITS[3]}.gz").unlink(), "gz: File not found)"),
     "another checksum": ("svhn", lambda site: site.put("test_32x32.mat", b"other"), "File not found or corrupted"),
     "an archive without the files": (
@@ -148,17 +146,15 @@ BROKEN: dict[str, tuple[str, Callable[[Site], object], str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_download_that_fails_leaves_nothing(site: Site, tmp_path: Path, case: str) -> None:
+def test_a_download_that_fails_leaves_nothing(site, tmp_path, case):
     kind, happens, message = BROKEN[case]
     happens(site)
     assert message in fetched(f"{kind}:{tmp_path / 'new' / 'data'}")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_download_that_is_interrupted_leaves_nothing(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(line: str) -> None:
+def test_a_download_that_is_interrupted_leaves_nothing(site, tmp_path, monkeypatch):
+    def interrupted(line):
         if DIGITS[2] in line:
             raise KeyboardInterrupt
 
@@ -168,7 +164,7 @@ def test_a_download_that_is_interrupted_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_and_images_of_ones_own_are_one_line(site: Site, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_and_images_of_ones_own_are_one_line(site, tmp_path):
     (tmp_path / "file").touch()
     assert fetched(f"svhn:{tmp_path / 'file'}") == f"data: {tmp_path / 'file'}: cannot be written (File exists)"
     assert "images of your own, which cannot be downloaded" in fetched(f"images:{tmp_path / 'none'}")
@@ -177,7 +173,7 @@ def test_a_place_that_cannot_be_written_and_images_of_ones_own_are_one_line(site
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
+def space(tmp_path):
     asked = {
         "name": "few",
         "workload": "image_regression",
@@ -188,14 +184,7 @@ def space(tmp_path: Path) -> Path:
     return tmp_path / "space.yaml"
 
 
-def test_a_space_runs_with_the_data_that_it_fetched(
-    site: Site,
-    space: Path,
-    tmp_path: Path,
-    call: Callable[..., Outcome],
-    storage: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_space_runs_with_the_data_that_it_fetched(site, space, tmp_path, call, storage, monkeypatch):
     made = image_files.write(tmp_path / "made", "fashion_mnist", packed=True)
     expected = [
         (f"{name}.gz", site.put(f"FashionMNIST/{name}.gz", (made / f"{name}.gz").read_bytes())) for name in DIGITS
@@ -212,14 +201,7 @@ def test_a_space_runs_with_the_data_that_it_fetched(
     assert "2 rows" in outcome.err
 
 
-def test_what_cannot_be_fetched_is_one_line_and_no_sweep(
-    site: Site,
-    space: Path,
-    tmp_path: Path,
-    call: Callable[..., Outcome],
-    storage: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_cannot_be_fetched_is_one_line_and_no_sweep(site, space, tmp_path, call, storage, monkeypatch):
     monkeypatch.setattr(datasets.FashionMNIST, "mirrors", ["http://127.0.0.1:1/"])
     run = ("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--download")
     outcome = call(*run)

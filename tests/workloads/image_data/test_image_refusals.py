@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import image_files
 import numpy as np
@@ -16,19 +14,18 @@ from scipy.io import savemat
 from raysweep.workloads import image_data
 from raysweep.workloads.image_data.idx import BadImages
 
-Change = Callable[[Path], object]
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 TRAIN, TEST = "train_32x32.mat", "test_32x32.mat"
 NONE = "expected an image, it is none or cut short"
 pytestmark = pytest.mark.usefixtures("private_cache")
-CASES: dict[str, list[tuple[Change, str]]] = {}
+CASES = {}
 """By kind and folder: what happens to the files, and what is said, parts behind |."""
 
 
-def put(file: str, content: bytes | Change) -> Change:
+def put(file, content):
     """Another file in the place of this one, with this content or made by a function."""
 
-    def change(folder: Path) -> None:
+    def change(folder):
         (folder / file).unlink(missing_ok=True)
         if callable(content):
             content(folder / file)
@@ -38,33 +35,33 @@ def put(file: str, content: bytes | Change) -> Change:
     return change
 
 
-def cut(file: str, left: float = 0.5, more: bytes = b"") -> Change:
+def cut(file, left=0.5, more=b""):
     """A share of a file, and more after it."""
 
-    def change(folder: Path) -> None:
+    def change(folder):
         content = (folder / file).read_bytes()
         put(file, content[: int(left * len(content))] + more)(folder)
 
     return change
 
 
-def gone(*names: str) -> Change:
-    def change(folder: Path) -> None:
+def gone(*names):
+    def change(folder):
         for path in (folder / name for name in names):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     return change
 
 
-def matlab(**arrays: np.ndarray) -> Change:
+def matlab(**arrays):
     return put(TEST, lambda file: savemat(file, arrays, do_compression=True))
 
 
-def nothing(folder: Path) -> None:
+def nothing(folder):
     pass
 
 
-def another_class(folder: Path) -> None:
+def another_class(folder):
     gone("test/dog")(folder)
     (folder / "test" / "emu").mkdir()
     Image.new("L", (9, 9)).save(folder / "test" / "emu" / "0.png")
@@ -150,9 +147,7 @@ CASES["images split"] = [
 @pytest.mark.parametrize(
     ("which", "happens", "message"), [(which, *case) for which, cases in CASES.items() for case in cases]
 )
-def test_files_that_are_not_the_set_are_refused(
-    published: Path, tmp_path: Path, which: str, happens: Change, message: str
-) -> None:
+def test_files_that_are_not_the_set_are_refused(published, tmp_path, which, happens, message):
     kind, folder = which.split()
     here = tmp_path / folder
     shutil.copytree(published / folder, here, copy_function=os.symlink)
@@ -191,7 +186,7 @@ PICKLED = "made of pickles|-binary.tar.gz|--download"
         ),
     ],
 )
-def test_names_of_nothing_are_refused(name: str, message: str, tmp_path: Path) -> None:
+def test_names_of_nothing_are_refused(name, message, tmp_path):
     image_files.write_images(tmp_path / "alone", {"a": 5, "b": 1})
     for folder in ("cifar-10-batches-py", "cifar-100-python"):
         (tmp_path / folder).mkdir()
@@ -200,13 +195,13 @@ def test_names_of_nothing_are_refused(name: str, message: str, tmp_path: Path) -
         assert complaint.startswith(part[1:]) if part[0] == "^" else part in complaint
 
 
-def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(published: Path) -> None:
+def test_a_workload_on_images_of_one_size_says_which_sets_it_reads(published):
     name = f"images:{published / 'split'}"
     assert str(image_data.complaint(name)).startswith(f"expected {image_data.FORMS}, got '{name}'")
 
 
 @pytest.mark.parametrize("kind", ["images", "svhn", "cifar10"])
-def test_a_folder_that_one_may_not_read_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_folder_that_one_may_not_read_is_refused(tmp_path, kind):
     split = image_files.write_split(tmp_path / "set")
     split.chmod(0)
     root = os.geteuid() == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from raysweep.training import hessian, sizes, trainer
 from raysweep.training.sizes import PIECE_BYTES
@@ -12,24 +12,23 @@ from raysweep.workloads.language import evaluation, model
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
-Weights = dict[str, np.ndarray]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def float64(monkeypatch: pytest.MonkeyPatch) -> None:
+def float64(monkeypatch):
     before = torch.tensor(0.0).dtype
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(before)
 
 
-def tokens(step: int = 0, shape: ModelConfig = SMALL, batch: int = 4) -> np.ndarray:
+def tokens(step=0, shape=SMALL, batch=4):
     start = np.random.default_rng(step).integers(0, shape.vocabulary, (batch, 1))
     return ((start + 3 * np.arange(shape.context + 1)) % shape.vocabulary).astype(np.uint8)
 
 
-def weights(seed: int = 0, shape: ModelConfig = SMALL, gain: float = 3.0) -> Weights:
+def weights(seed=0, shape=SMALL, gain=3.0):
     """Not too near to zero for nonlinearities to matter, and with gains that differ."""
     gains = np.random.default_rng(seed)
     return {
@@ -38,7 +37,7 @@ def weights(seed: int = 0, shape: ModelConfig = SMALL, gain: float = 3.0) -> Wei
     }
 
 
-def test_transformers_loads_the_state_dict_and_has_the_same_logits() -> None:
+def test_transformers_loads_the_state_dict_and_has_the_same_logits():
     transformers = pytest.importorskip("transformers", reason="transformers is not installed here")
     reference = model.decoder(SMALL, weights())
     llama = transformers.LlamaForCausalLM(
@@ -60,7 +59,7 @@ def test_transformers_loads_the_state_dict_and_has_the_same_logits() -> None:
     torch.testing.assert_close(llama(batch).logits, reference(batch), rtol=1e-5, atol=1e-5)
 
 
-def test_nothing_is_heard_from_the_future_and_given_tokens_are_read_but_not_predicted() -> None:
+def test_nothing_is_heard_from_the_future_and_given_tokens_are_read_but_not_predicted():
     module = model.decoder(SMALL, weights())
     one = torch.tensor(tokens()[:1].astype(np.int64))
     other = torch.where(torch.arange(13) < 7, one, (one + 1) % 20)
@@ -72,7 +71,7 @@ def test_nothing_is_heard_from_the_future_and_given_tokens_are_read_but_not_pred
     assert torch.equal(given[0, 4:], plain[4:])
 
 
-def test_a_stream_whose_squares_overflow_has_no_finite_loss() -> None:
+def test_a_stream_whose_squares_overflow_has_no_finite_loss():
     reference = weights()
     reference["model.layers.0.mlp.down_proj.weight"] = reference["model.layers.0.mlp.down_proj.weight"] * 1e25
     assert not torch.isfinite(
@@ -81,9 +80,7 @@ def test_a_stream_whose_squares_overflow_has_no_finite_loss() -> None:
 
 
 @pytest.mark.parametrize("recomputed", [False, True])
-def test_losses_in_chunks_and_layers_computed_again_have_the_same_gradients(
-    recomputed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losses_in_chunks_and_layers_computed_again_have_the_same_gradients(recomputed, monkeypatch):
     batch = torch.tensor(tokens().astype(np.int64))
     results = []
     for chunk in (2**28, 7 * SMALL.vocabulary):
@@ -98,11 +95,11 @@ def test_losses_in_chunks_and_layers_computed_again_have_the_same_gradients(
 
 
 @pytest.mark.parametrize(("chunk", "whole"), [(2**28, True), (10 * SMALL.vocabulary, False)])
-def test_in_chunks_no_logits_are_kept(chunk: int, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_chunks_no_logits_are_kept(chunk, whole, monkeypatch):
     monkeypatch.setattr(model, "CHUNK", chunk)
-    kept: list[int] = []
+    kept = []
 
-    def note(values: Tensor) -> Tensor:
+    def note(values):
         kept.append(values.numel())
         return values
 
@@ -113,15 +110,15 @@ def test_in_chunks_no_logits_are_kept(chunk: int, whole: bool, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("preset", ["tiny", "3m", pytest.param("30m", marks=pytest.mark.long)])
-def test_what_a_sequence_keeps_for_its_gradient_is_what_is_planned_for(preset: str) -> None:
+def test_what_a_sequence_keeps_for_its_gradient_is_what_is_planned_for(preset):
     """At most a quarter more is planned for. Logits are left out."""
     shape = PRESETS[preset]
     module = model.decoder(shape, shape.initial(0)).train()
     read = torch.zeros(2, shape.context, dtype=torch.int64)
-    kept: dict[int, Tensor] = {}
+    kept = {}
     owned = {id(weight) for weight in module.parameters()}
 
-    def note(values: Tensor) -> Tensor:
+    def note(values):
         base = values if values._base is None else values._base
         if id(base) not in owned:
             kept[id(base)] = base
@@ -133,7 +130,7 @@ def test_what_a_sequence_keeps_for_its_gradient_is_what_is_planned_for(preset: s
     assert counted <= 2 * shape.sample_bytes(wide=True) <= 1.25 * counted
 
 
-def test_presets_have_the_widths_and_depths_of_the_paper() -> None:
+def test_presets_have_the_widths_and_depths_of_the_paper():
     assert [(PRESETS[n].depth, PRESETS[n].heads, PRESETS[n].width, PRESETS[n].mlp) for n in ("15m", "30m", "90m")] == [
         (3, 3, 192, 768),
         (6, 6, 384, 1536),
@@ -143,7 +140,7 @@ def test_presets_have_the_widths_and_depths_of_the_paper() -> None:
     assert all(shape.mlp % 8 == 0 for name, shape in PRESETS.items() if name != "3m")  # 16 bytes of bfloat16
 
 
-def test_mup_coordinate_check_outputs_change_alike_at_every_width() -> None:
+def test_mup_coordinate_check_outputs_change_alike_at_every_width():
     """After a few steps at one rate, what the hidden layers do must not grow or vanish with width. The slope of the log
     change of logits against log width is held to ±0.25; with the rate of hidden matrices left unscaled it is ≈ 1."""
     widths = np.array([32, 64, 128])
@@ -166,7 +163,7 @@ def test_mup_coordinate_check_outputs_change_alike_at_every_width() -> None:
     assert np.polyfit(np.log(widths), np.log(unscaled), 1)[0] > 0.4, unscaled  # the check can fail
 
 
-def test_noise_has_the_initialization_s_deviation_in_every_tensor() -> None:
+def test_noise_has_the_initialization_s_deviation_in_every_tensor():
     for part in PRESETS["tiny"].parts():
         noise, other = part.noise(1), part.noise(2)
         if len(part.shape) == 1:
@@ -180,7 +177,7 @@ def test_noise_has_the_initialization_s_deviation_in_every_tensor() -> None:
 
 
 @pytest.fixture
-def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tensor, Tensor]:
+def dense(float64):
     """A tiny model with its exact gradient and Hessian."""
     shape = ModelConfig(depth=1, width=4, heads=1, mlp=4, context=5, vocabulary=6)
     reference = {part.name: part.initial(3) / (64 if "head" in part.name else 1) * 2 for part in shape.parts()}
@@ -188,7 +185,7 @@ def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tens
     batch = np.random.default_rng(1).integers(0, 6, (3, 6)).astype(np.uint8)
     module = model.decoder(shape, reference)
 
-    def loss(row: Tensor) -> Tensor:
+    def loss(row):
         with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
             read = torch.tensor(batch.astype(np.int64))
             named = hessian.named(row, module)
@@ -201,9 +198,7 @@ def dense(float64: None) -> tuple[ModelConfig, Weights, Tensor, np.ndarray, Tens
 @pytest.mark.parametrize(
     "budget", [PIECE_BYTES, pytest.param(1.0, marks=pytest.mark.long)], ids=["at once", "a sequence at a time"]
 )
-def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
-    dense: tuple, budget: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense, budget, monkeypatch):
     monkeypatch.setattr(sizes, "PIECE_BYTES", budget)
     shape, reference, flat, batch, gradient, exact = dense
     quadratic = evaluation.quadratic_of(reference, batch, shape)
@@ -213,7 +208,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(
     assert eigenvalue == pytest.approx(float(torch.linalg.eigvalsh(exact)[-1]), rel=1e-6)
 
 
-def test_quadratic_model_predicts_small_moves(dense: tuple) -> None:
+def test_quadratic_model_predicts_small_moves(dense):
     shape, reference, flat, batch, _, _ = dense
     quadratic = evaluation.quadratic_of(reference, batch, shape)
     move = torch.randn(len(flat), generator=torch.Generator().manual_seed(0))
@@ -224,13 +219,13 @@ def test_quadratic_model_predicts_small_moves(dense: tuple) -> None:
 # On the way to a GPU
 
 
-def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_in_bfloat16_start_like_those_in_float32_and_learn(monkeypatch):
     """What a GPU does, on a CPU: the first loss to the 8 bits of bfloat16, and weights that stay float32."""
     first = []
     for enabled in (False, True):
         cast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled)
         monkeypatch.setattr(trainer, "mixed_precision", lambda where, cast=cast: cast)
-        losses: list[float] = []
+        losses = []
         trained = Trainer(
             model.decoder(SMALL, weights(gain=1.0)), model.losses, Recipe(3e-3, lambda step: 1.0, lr_factors={})
         )

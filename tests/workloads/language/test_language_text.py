@@ -103,9 +103,6 @@ def test_grammars_move_apart_with_distance():
     assert (changed[0] <= changed[1]).all()
     assert (near.transition != base.transition).any(1).mean() == 0.25
     np.testing.assert_allclose(near.transition.sum(1), 1)
-    np.testing.assert_array_equal(
-        Grammar(0.0).sequences("train", 0, "x", 0, 4, 20), base.sequences("train", 0, "x", 0, 4, 20)
-    )
 
 
 def test_held_out_text_is_the_same_for_every_seed_and_trained_on_by_none():
@@ -196,12 +193,6 @@ def test_tokens_on_disk_are_mapped_and_split_between_documents(tmp_path, name):
     np.testing.assert_array_equal(np.concatenate([text.splits[split] for split in SPLITS]), joined)
     assert all(tokens[-1] == 500 for tokens in text.splits.values())
     assert text.sequences("train", 0, "x", 0, 5, 32).dtype == np.uint16
-    assert "400" in str(corpus.complaint(f"tokens:400:3:{path}", 32)).replace(str(path), "")
-    assert "550" in str(corpus.complaint(f"tokens:600:550:{path}", 32)).replace(str(path), "")
-    assert f"{path}x" in str(corpus.complaint(f"tokens:501:500:{path}x", 32))
-    (tmp_path / f"empty-{name}").touch()
-    assert f"{tmp_path}/empty-{name}" in str(corpus.complaint(f"tokens:501:500:{tmp_path}/empty-{name}", 32))
-    assert "VOCABULARY:SEPARATOR" in str(corpus.complaint("tokens:here", 32))
 
 
 def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():

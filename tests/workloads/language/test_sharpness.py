@@ -1,8 +1,5 @@
 """How far fine-tuning moves, and what the quadratic model says of it (O App. D): held against closed forms."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -16,13 +13,13 @@ CURVED = {"sharpness_iterations": 2}
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def measured(store: Path, *rows: dict[str, Any], **usual: Any) -> dict[str, np.ndarray]:
+def measured(store, *rows, **usual):
     metrics, status = compute(columns_of(*rows, **{**QUICK, **usual}), np.zeros(len(rows), int), Store(store))
     assert (status == "ok").all()
     return metrics
 
 
-def test_a_model_between_two_is_measured_there(store: Path) -> None:
+def test_a_model_between_two_is_measured_there(store):
     shares = [0.0, 0.25, 0.5, 1.0]
     metrics = measured(store, *({"interpolation": share, "noise": 1.0} for share in shares), **CURVED)
     alone = measured(store, {"noise": 1.0}, **CURVED)
@@ -33,7 +30,7 @@ def test_a_model_between_two_is_measured_there(store: Path) -> None:
     assert metrics["finetune_loss"][0] == metrics["finetune_loss_before"][0]
 
 
-def test_half_of_a_noise_is_the_noise_of_half_the_strength(store: Path) -> None:
+def test_half_of_a_noise_is_the_noise_of_half_the_strength(store):
     metrics = measured(
         store, {"noise": 1.0, "interpolation": 0.5}, {"noise": 0.5}, {"noise": 0.5}, finetune_steps=0, **CURVED
     )
@@ -43,7 +40,7 @@ def test_half_of_a_noise_is_the_noise_of_half_the_strength(store: Path) -> None:
     np.testing.assert_allclose(metrics["trace_sensitivity"], 0.5 * 0.5**2 * metrics["hessian_trace"])
 
 
-def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store: Path) -> None:
+def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store):
     rows = [{"finetune_lr": lr} for lr in (1e-3, 1e-2)] + [{"noise": 4.0, "finetune_steps": 0}]
     metrics = measured(store, *rows, **CURVED)
     beyond = metrics["sensitivity"] - metrics["quadratic_sensitivity"]
@@ -52,7 +49,7 @@ def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store: Pa
 
 
 @pytest.mark.long
-def test_half_the_trace_is_what_noise_costs_on_average(store: Path) -> None:
+def test_half_the_trace_is_what_noise_costs_on_average(store):
     """On the language model itself, over the noises of many draws at one model."""
     row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
     shape = config_of(row)

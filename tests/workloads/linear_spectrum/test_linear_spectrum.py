@@ -100,12 +100,12 @@ def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth
         np.testing.assert_allclose(np.diag(product(end[None])[0]), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("depth", "angle"), [(2, 0), (2, 50), (3, 0)])
+@pytest.mark.parametrize(("depth", "angle"), [(1, 0), (2, 0), (2, 50), (3, 0), (4, 0)])
 def test_loss_under_noise_has_the_closed_form_as_its_mean(depth, angle):
     seeds = np.arange(3000)
-    metrics, status = run(seeds, engine="network", depth=depth, overlap_angle=angle, noise=0.15)
-    again, _ = run(seeds, engine="flow", depth=depth, overlap_angle=angle, noise=0.15)
-    closed = WORKLOAD.closed_form(columns(depth=depth, overlap_angle=angle, noise=0.15))
+    metrics, status = run(seeds, engine="network", depth=depth, overlap_angle=angle, noise=0.3)
+    again, _ = run(seeds, engine="flow", depth=depth, overlap_angle=angle, noise=0.3)
+    closed = WORKLOAD.closed_form(columns(depth=depth, overlap_angle=angle, noise=0.3))
     assert set(status) == {"ok"}
     assert (metrics["closed_form_valid"] == 1).all()
     for name in LOSSES[1:]:
@@ -215,12 +215,19 @@ def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
     assert metrics["finetune_loss"][0] == pytest.approx(1.1**600 * metrics["finetune_loss"][3], rel=1e-6)
 
 
-def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing():
-    setting = {"engine": "network", "finetune_steps": 3000.0, "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0"}
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_the_bound_on_the_rate_is_where_descent_starts_to_diverge_or_swing(depth):
+    setting = {
+        "engine": "network",
+        "finetune_steps": 3000.0,
+        "target_spectrum": "1.9,1.1,0.6,0.5,0.2,0",
+        "depth": depth,
+    }
     setting |= {"pretrain_length": np.inf, "penalty": 0.5}
     metrics, _ = run(**setting)
     bound = metrics["finetune_lr_bound"][0]
-    assert bound == pytest.approx(1 / (2 * (1.9 + 0.5 * 2.0)))
+    if depth == 2:
+        assert bound == pytest.approx(1 / (2 * (1.9 + 0.5 * 2.0)))
     below, above = run(finetune_lr=[0.98 * bound, 1.05 * bound], **setting)[0]["finetune_loss"]
     source, target = read(SMALL["source_spectrum"], 6), read("1.9,1.1,0.6,0.5,0.2,0", 6)
     assert below == pytest.approx((((target - source) / 3) ** 2).sum(), rel=1e-6)  # λ/(1+λ) = 1/3

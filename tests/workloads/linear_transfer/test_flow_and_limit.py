@@ -1,7 +1,6 @@
 """Flow and limit against layers that are integrated, direct least squares, closed forms, and each other."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +14,14 @@ from raysweep.workloads.linear_transfer import WORKLOAD, engines, flow, integrat
 NAMES = ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune")
 
 
-def run(engine: str, *rows: dict[str, Any], seed: int = 0) -> tuple[dict[str, np.ndarray], list[str]]:
+def run(engine, *rows, seed=0):
     return solved("linear_transfer", table([{"engine": engine, **row} for row in rows]), [seed] * len(rows))
 
 
 FLOW = {"dim": 6, "overlap_angle": 70.0, "noise": 0.3, "init_scale": 0.5, "source_norm": 1.3, "target_norm": 0.8}
 FROZEN = {"dim": 5, "gamma": 2.0, "pretrain_length": 1.5, "init_scale": 0.6, "depth": 4}
 SHORT = {"pretrain_length": 1.0, "init_scale": 0.6}
-CASES: list[tuple[str, dict[str, Any], float]] = [  # the flow's time, or one after which nothing moves
+CASES = [  # the flow's time, or one after which nothing moves
     *(
         ("flow", {**FLOW, "depth": depth, "gamma": gamma}, time)
         for depth in (1, 2, 3, 5)
@@ -55,7 +54,7 @@ CASES: list[tuple[str, dict[str, Any], float]] = [  # the flow's time, or one af
 
 
 @pytest.mark.parametrize(("engine", "row", "time"), CASES)
-def test_risks_are_those_of_layers_that_are_integrated(engine: str, row: dict[str, Any], time: float) -> None:
+def test_risks_are_those_of_layers_that_are_integrated(engine, row, time):
     if engine == "flow":
         row = {**row, "finetune_lr": 0.01, "finetune_steps": 100 * time}
     X, y, goal, along = data(row, 3)
@@ -81,7 +80,7 @@ def test_risks_are_those_of_layers_that_are_integrated(engine: str, row: dict[st
             assert metrics[f"transferability_{name}"][0] == pytest.approx(gain, rel=10 * close, abs=1e-7)
 
 
-def test_every_draw_ends_at_its_exact_end_point() -> None:
+def test_every_draw_ends_at_its_exact_end_point():
     rows = grid(
         {"dim": [20, 2], "init_scale": [0.1, 0.5]},
         {"depth": [1, 2, 3, 6]},
@@ -107,7 +106,7 @@ def test_every_draw_ends_at_its_exact_end_point() -> None:
                 assert risks[i] == pytest.approx(expected, rel=near, abs=1e-9), row
 
 
-def test_a_start_of_norm_1e_minus_30_leaves_the_origin() -> None:
+def test_a_start_of_norm_1e_minus_30_leaves_the_origin():
     row = {"depth": 10, "gamma": 0.5, "dim": 30, "overlap_angle": 60.0, "noise": 0.2, "init_scale": 1e-3}
     X, y, goal, _ = data(row, 0)
     metrics, status = flow.compute(table([row]), np.array([0]))
@@ -116,7 +115,7 @@ def test_a_start_of_norm_1e_minus_30_leaves_the_origin() -> None:
     assert metrics["risk_scratch"][0] == pytest.approx(((map_ - goal) ** 2).sum(), rel=1e-8)
 
 
-def test_a_thousand_layers_stay_put_in_finite_time_and_converge_without_limit() -> None:
+def test_a_thousand_layers_stay_put_in_finite_time_and_converge_without_limit():
     row = {"depth": 1000, "gamma": 0.5, "dim": 20, "overlap_angle": 30.0}
     columns = table([{**row, "finetune_steps": 1000}, row])
     metrics, status = flow.compute(columns, np.array([0, 0]))
@@ -127,7 +126,7 @@ def test_a_thousand_layers_stay_put_in_finite_time_and_converge_without_limit() 
 
 
 @pytest.mark.parametrize("engine", ["limit", "flow", "network"])
-def test_a_negative_multiple_is_out_of_reach_of_two_trained_layers(engine: str) -> None:
+def test_a_negative_multiple_is_out_of_reach_of_two_trained_layers(engine):
     row = {"gamma": 4.0, "dim": 12, "overlap_angle": 170.0, "target_norm": 1.5, "frozen_layers": 1, "depth": 2}
     metrics, status = run(engine, *({**row, "depth": depth, "finetune_lr": 0.02} for depth in (3, 2)))
     X, y, goal, along = data(row, 0)
@@ -138,7 +137,7 @@ def test_a_negative_multiple_is_out_of_reach_of_two_trained_layers(engine: str) 
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_only_numbers_that_overflow_are_diverged() -> None:
+def test_only_numbers_that_overflow_are_diverged():
     row = {"depth": 1, "dim": 6, "finetune_steps": 50}
     metrics, status = flow.compute(
         table([{**row, "source_norm": 1e160}, {**row, "source_norm": 1e60}]), np.zeros(2, int)
@@ -149,7 +148,7 @@ def test_only_numbers_that_overflow_are_diverged() -> None:
     assert np.isfinite(metrics["risk_scratch"]).all()
 
 
-def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch):
     monkeypatch.setattr(integrator, "STEP_CAP", 4)
     rows = [{"depth": 3, "gamma": 0.9, "dim": 20, "overlap_angle": 60.0}, {"depth": 1, "gamma": 0.9, "dim": 20}]
     metrics, status = flow.compute(table(rows), np.array([0, 0]))
@@ -172,6 +171,8 @@ def test_from_dim_samples_on_finetuning_is_scratch():
         {"gamma": 0.5, "noise": 0.5, "ridge": 0.3, "depth": 3, "pretrain_length": 1.0, "init_scale": 0.8},
         {"gamma": 1.6, "noise": 0.5},
         {"gamma": 0.7, "noise": 0.4, "frozen_layers": 1, "depth": 3, "overlap_angle": 100.0, "target_norm": 1.3},
+        {"gamma": 0.25, "noise": 1.0, "frozen_layers": 1, "depth": 3, "overlap_angle": 100.0},
+        {"gamma": 0.3, "noise": 0.2, "frozen_layers": 2, "depth": 3, "overlap_angle": 150.0},
     ],
 )
 def test_means_over_draws_match_the_exact_expectations(values):

@@ -1,7 +1,6 @@
 """The network engine against autograd, against the exact end point, and against itself in other packs."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +14,12 @@ from raysweep.workloads.linear_transfer import flow, layers, network, target
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 
 
-def run(rows: list[dict[str, Any]], seeds: list[int]) -> tuple[dict[str, np.ndarray], list[str]]:
+def run(rows, seeds):
     metrics, status = network.compute(table(rows), np.array(seeds))
     return metrics, list(status)
 
 
-def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
+def end_points(row, seed):
     """Exact risks of gradient flow's limit (THEORY §2-3)."""
     X, y, goal, along = data(row, seed)
     c = float(np.exp(target.log_pretrain_scale(table([row])))[0])
@@ -34,8 +33,8 @@ def end_points(row: dict[str, Any], seed: int) -> dict[str, float]:
     return {name: float(((map_ - goal) ** 2).sum()) for name, map_ in maps.items()}
 
 
-def test_gradients_are_those_of_autograd() -> None:
-    drawn: dict[str, Any] = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
+def test_gradients_are_those_of_autograd():
+    drawn = {"generator": torch.Generator().manual_seed(0), "dtype": torch.float64}
     for depth in (1, 2, 4):
         rows, dim, n = 3, 5, 7
         hidden = [torch.randn(rows, dim, dim, **drawn).requires_grad_() for _ in range(depth - 1)]
@@ -58,7 +57,7 @@ def test_gradients_are_those_of_autograd() -> None:
 
 
 @pytest.mark.parametrize(("depth", "frozen"), [(1, 0), (2, 0), (3, 0), (3, 1)])
-def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth: int, frozen: int) -> None:
+def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth, frozen):
     task = {"gamma": 0.4, "dim": 16, "overlap_angle": 50.0, "noise": 0.3, "pretrain_length": 1.5}
     row = {**task, "depth": depth, "init_scale": 0.3, "frozen_layers": frozen}
     rates = (0.04, 0.02, 0.01)
@@ -74,7 +73,7 @@ def test_the_end_point_tends_to_that_of_gradient_flow_linearly_in_the_step(depth
             assert (np.abs(order - 1) < 0.25).all(), (name, errors)
 
 
-def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
+def test_a_small_step_follows_the_flow_for_a_finite_time():
     rows = grid(
         {"dim": [12], "overlap_angle": [70.0], "noise": [0.2], "init_scale": [0.4], "ridge": [0.2]},
         {"finetune_lr": [5e-4], "finetune_steps": [6000]},
@@ -90,7 +89,7 @@ def test_a_small_step_follows_the_flow_for_a_finite_time() -> None:
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 0.3, 0.8])  # the last overshoots in every step
-def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> None:
+def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate):
     task = {"gamma": 0.7, "dim": 10, "overlap_angle": 40.0, "noise": 0.2, "source_norm": 1.4}
     row = {**task, "depth": 3, "ridge": 0.4, "finetune_lr": rate, "finetune_steps": 7}
     X, y, goal, along = data(row, 0)
@@ -102,7 +101,7 @@ def test_linear_transfer_is_what_stepping_the_last_layer_gives(rate: float) -> N
     assert metrics["risk_linear"][0] == pytest.approx(((feature * weight * along - goal) ** 2).sum(), rel=1e-12)
 
 
-def test_a_diverged_row_leaves_its_neighbours_alone() -> None:
+def test_a_diverged_row_leaves_its_neighbours_alone():
     row = {"depth": 2, "gamma": 0.5, "dim": 12, "overlap_angle": 60.0, "finetune_steps": 400, "finetune_lr": 0.02}
     wild = {**row, "finetune_lr": 5.0}
     metrics, status = run([row, wild, row], [0, 0, 1])
@@ -113,7 +112,7 @@ def test_a_diverged_row_leaves_its_neighbours_alone() -> None:
         np.testing.assert_allclose(metrics[name][[0, 2]], calm[name], rtol=1e-12)
 
 
-def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not() -> None:
+def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():
     """One layer, and a step by which distances grow: finite after 60 steps, and neither after many nor at the end."""
     row = {"depth": 1, "gamma": 4.0, "dim": 6, "overlap_angle": 60.0, "noise": 0.0, "finetune_lr": 4.0}
     steps = [60.0, 5000.0, math.inf]
@@ -134,7 +133,7 @@ def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not() -> None
     assert metrics["risk_linear"][0] == pytest.approx(((scalar * along - goal) ** 2).sum(), rel=1e-6)
 
 
-def test_the_cap_is_reported_and_the_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cap_is_reported_and_the_values_kept(monkeypatch):
     monkeypatch.setattr(network, "STEP_CAP", 5000)
     row = {"depth": 2, "gamma": 0.5, "dim": 2, "overlap_angle": 60.0, "finetune_lr": 1e-6}
     capped, status = run([row, {**row, "finetune_steps": network.STEP_CAP}], [0, 0])

@@ -1,8 +1,6 @@
 """Multi-view data by counting, gradients against autograd over every mask, and kernels planted on features."""
 
 import itertools
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +8,6 @@ import pytest
 import torch
 from conftest import run
 from scipy.optimize import brentq
-from torch import Tensor
 from workload_rows import row_of
 
 from raysweep.workloads.multiview import measures, network, tasks
@@ -19,21 +16,21 @@ from raysweep.workloads.multiview.network import Activation
 SMALL = {"fixed": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12}}
 
 
-def row(**changes: Any) -> dict[str, Any]:
+def row(**changes):
     return row_of("multiview", **changes)
 
 
-def smoothed(seen: Tensor, power: int, threshold: float) -> Tensor:
+def smoothed(seen, power, threshold):
     """As M prints it (section 3.2)."""
     low = seen.clamp(min=0) ** power / (power * threshold ** (power - 1))
     return torch.where(seen < threshold, low, seen - (1 - 1 / power) * threshold)
 
 
-def some(*shape: int, seed: int = 0) -> Tensor:
+def some(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def masks(patches: int, keep: float) -> list[tuple[Tensor, float]]:
+def masks(patches, keep):
     """Every mask of so many patches, and its probability."""
     every = itertools.product((0.0, 1.0), repeat=patches)
     return [(torch.tensor(each).double(), keep ** sum(each) * (1 - keep) ** (patches - sum(each))) for each in every]
@@ -42,7 +39,7 @@ def masks(patches: int, keep: float) -> list[tuple[Tensor, float]]:
 # Data
 
 
-def test_patches_show_the_features_that_the_definition_asks_for() -> None:
+def test_patches_show_the_features_that_the_definition_asks_for():
     about = row(classes=6, dim=14, patches=26, feature_patches=2, single_view_fraction=0.3, sparsity=1.5)
     samples = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 4000)
     assert samples.inputs.shape == (4000, 26, 14)
@@ -61,7 +58,7 @@ def test_patches_show_the_features_that_the_definition_asks_for() -> None:
 
 
 @pytest.mark.parametrize(("repeats", "power"), [(1, 4), (3, 3)])
-def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats: int, power: int) -> None:
+def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats, power):
     about = row(classes=4, dim=8, patches=8 * repeats, feature_patches=repeats, power=power, single_view_fraction=0.5)
     samples = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 3000)
     coefficients = samples.inputs.astype(float)
@@ -86,7 +83,7 @@ def test_sums_of_coefficients_lie_in_the_intervals_of_the_definition(repeats: in
     np.testing.assert_allclose(top * repeats, sums, atol=1e-5, err_msg="spread evenly")
 
 
-def test_noise_has_the_stated_lengths_with_and_without_a_feature() -> None:
+def test_noise_has_the_stated_lengths_with_and_without_a_feature():
     about = row(dim=60, noise=0.3, feature_noise=0.004, sparsity=0.0)
     samples = tasks.samples(about, "training", 400)
     rest = samples.inputs[:, :, 20:].astype(float)
@@ -99,7 +96,7 @@ def test_noise_has_the_stated_lengths_with_and_without_a_feature() -> None:
     assert quiet == pytest.approx(0.002, rel=0.1), "feature noise is uniform between 0 and its largest weight"
 
 
-def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles() -> None:
+def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles():
     many, few = tasks.samples(row(), "training", 50), tasks.samples(row(), "training", 20)
     np.testing.assert_array_equal(many.inputs[:20], few.inputs)
     more = tasks.samples(row(single_view_fraction=0.4), "training", 50)
@@ -113,9 +110,7 @@ def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles() -> No
 # Gradients
 
 
-def over_masks(
-    framework: str, inputs: Tensor, start: Tensor, teacher: float, bent: tuple[int, float], keep: float
-) -> Tensor:
+def over_masks(framework, inputs, start, teacher, bent, keep):
     """The gradient by kernels of the loss, mean over masks one by one. bent: power and threshold."""
     kernels, loss = start.clone().requires_grad_(), torch.zeros((), dtype=torch.float64)
     for mask, probability in masks(inputs.shape[1], keep):
@@ -130,7 +125,7 @@ def over_masks(
 
 @pytest.mark.parametrize(("power", "keep"), [(2, 0.3), (3, 0.5), (5, 0.9)])
 @pytest.mark.parametrize("framework", ["teacher_student", "autoencoder"])
-def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: int, keep: float) -> None:
+def test_pretraining_follows_the_gradient_over_all_masks(framework, power, keep):
     """The teacher is fixed; the autoencoder's weights are tied."""
     inputs, start, teacher = some(5, 4, 6), 0.5 * some(7, 6, seed=1), 1.7
     gradient = over_masks(framework, inputs, start, teacher, (power, 0.6), keep)
@@ -139,7 +134,7 @@ def test_pretraining_follows_the_gradient_over_all_masks(framework: str, power: 
     torch.testing.assert_close(result, -gradient)
 
 
-def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> None:
+def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time():
     inputs, kernels = some(700, 20, 30), some(30, 30, seed=1)
     assert len(network.pieces(inputs, kernels)) > 1
     halves = [network.autoencoder(each, kernels, Activation(4, 0.4), 0.5) for each in inputs.split(350)]
@@ -147,7 +142,7 @@ def test_sums_over_samples_do_not_depend_on_how_many_are_taken_at_a_time() -> No
     torch.testing.assert_close(gradient, (halves[0] + halves[1]) / 2)
 
 
-def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher() -> None:
+def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher():
     """M's Lemma F.1 has a growth that goes to 0 with c_0's last term; a constant part, (1/θ-1)(1-1/q)ϱ, is left."""
     about = row(noise=0.0, feature_noise=0.0, sparsity=0.0, classes=2, dim=4, patches=4)
     samples = tasks.samples(about, "training", 500)
@@ -160,12 +155,12 @@ def test_a_kernel_beyond_the_threshold_keeps_growing_with_its_teacher() -> None:
     assert float(down[0, 0]) == pytest.approx(expected, rel=0.02)
 
 
-def test_a_kernel_that_holds_a_feature_takes_up_the_other_one_of_its_class_at_a_lower_power() -> None:
+def test_a_kernel_that_holds_a_feature_takes_up_the_other_one_of_its_class_at_a_lower_power():
     """Growth along a second feature goes with b^(q-1), not b^(2q-1) as alone: what M's eq. 8 leaves out."""
     about = row(noise=0.0, feature_noise=0.0, sparsity=0.0, single_view_fraction=0.0, classes=2, dim=4, patches=4)
     inputs = torch.tensor(tasks.samples(about, "training", 500).inputs).double()
 
-    def growth(first: float, second: float) -> float:
+    def growth(first, second):
         kernels = torch.tensor([[first, second, 0, 0]]).double()
         return float(network.teacher_student(inputs, kernels, Activation(3, 0.4), 0.5, 2.0)[0, 1])
 
@@ -175,14 +170,14 @@ def test_a_kernel_that_holds_a_feature_takes_up_the_other_one_of_its_class_at_a_
     assert growth(4.0, 3.0) > 1.5 * growth(2.0, 1.5) > 0, "beyond the threshold weights grow in proportion"
 
 
-def test_an_autoencoder_with_one_kernel_for_each_feature_rests_at_the_weight_of_the_formula() -> None:
+def test_an_autoencoder_with_one_kernel_for_each_feature_rests_at_the_weight_of_the_formula():
     """E (σ(az) + σ'(az) az) (z - aσ(az)/θ) = 0 over the sums z of Definition 3.1, by quadrature."""
     about = row(noise=0.0, feature_noise=0.0, single_view_fraction=0.0)
     inputs, activation = torch.tensor(tasks.samples(about, "training", 4000).inputs).double(), Activation(4, 0.4)
     grid = (np.arange(2000) + 0.5) / 2000
     ranges = ((0.1, 1 + grid), (0.18, 0.2 + 0.2 * grid))  # a feature's own class, and others: (k-1)/k times s/k
 
-    def force(weight: float) -> float:
+    def force(weight):
         total = 0.0
         for share, sums in ranges:
             value, slope = (each.numpy() for each in activation(torch.tensor(weight * sums)))
@@ -202,7 +197,7 @@ def test_an_autoencoder_with_one_kernel_for_each_feature_rests_at_the_weight_of_
 # Kernels planted on features
 
 
-def test_planted_kernels_capture_all_features_or_none() -> None:
+def test_planted_kernels_capture_all_features_or_none():
     about = row(classes=4, dim=10)
     every, start = np.zeros((12, 10)), np.zeros((12, 10))
     every[np.arange(8), np.arange(8)] = 0.6
@@ -221,7 +216,7 @@ def test_planted_kernels_capture_all_features_or_none() -> None:
     assert measures.captured(about, double, start)["second_correlation"] == pytest.approx(0.5 / about["init_scale"])
 
 
-def test_from_scratch_only_kernels_of_the_own_class_count() -> None:
+def test_from_scratch_only_kernels_of_the_own_class_count():
     about, kernels = row(classes=3, dim=7), np.zeros((6, 7))
     kernels[1, 2] = kernels[4, 3] = 1.0  # both of class 1, whose features are 2 and 3
     assert measures.captured_by_class(about, kernels) == pytest.approx(2 / 6)
@@ -231,7 +226,7 @@ def test_from_scratch_only_kernels_of_the_own_class_count() -> None:
     assert head.sum().item() == 6
 
 
-def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_class_on_half_of_the_single_views() -> None:
+def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_class_on_half_of_the_single_views():
     about = row(sparsity=5.0, noise=0.1)
     every = torch.zeros(20, 30)
     every[torch.arange(20), torch.arange(20)] = 2.0
@@ -246,7 +241,7 @@ def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_clas
         assert error == pytest.approx(expected, abs=0.05 if single else 0.0)
 
 
-def test_equal_outputs_are_wrong() -> None:
+def test_equal_outputs_are_wrong():
     inputs, labels = torch.rand(6, 4, 6), torch.arange(6) % 3
     assert network.wrong(inputs, labels, torch.rand(5, 6), torch.zeros(3, 5), Activation(3, 0.4)) == 1
 
@@ -254,12 +249,12 @@ def test_equal_outputs_are_wrong() -> None:
 # The stages
 
 
-def sweep(storage: Path, **changes: Any) -> Any:
+def sweep(storage, **changes):
     space = {"name": "small", "workload": "multiview", **SMALL, "seeds": 2, **changes}
     return run(storage, space)
 
 
-def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_also_later(tmp_path: Path) -> None:
+def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_also_later(tmp_path):
     for lengths in ([0, 10], [0, 10, 20, 33]):
         swept = sweep(
             tmp_path / "together", axes={"pretrain_length": lengths}, scale={"pretrain_length": "linear"}, name="grows"
@@ -273,8 +268,8 @@ def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_al
 
 
 @pytest.mark.parametrize("framework", ["teacher_student", "autoencoder"])
-def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_path: Path) -> None:
-    space: dict[str, Any] = {"framework": framework, "init_scale": 0.3, "pretrain_lr": 0.2, "feature_patches": 1}
+def test_pretraining_takes_the_steps_that_the_paper_writes(framework, tmp_path):
+    space = {"framework": framework, "init_scale": 0.3, "pretrain_lr": 0.2, "feature_patches": 1}
     fixed = {**SMALL["fixed"], **space}
     swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
     first = swept.results().iloc[0]
@@ -288,7 +283,7 @@ def test_pretraining_takes_the_steps_that_the_paper_writes(framework: str, tmp_p
     torch.testing.assert_close(torch.as_tensor(tensors), kernels, rtol=1e-4, atol=1e-5)
 
 
-def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_their_outputs(tmp_path: Path) -> None:
+def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_their_outputs(tmp_path):
     fixed = {**SMALL["fixed"], "init_scale": 0.3, "finetune_steps": 6, "finetune_lr": 3, "kernel_lr_share": 0.1}
     swept = sweep(tmp_path, axes={"pretrain_length": [12]}, fixed=fixed, keep=["finetune"])
     result = swept.results().iloc[1]
@@ -324,7 +319,7 @@ def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_
     assert result.transferability == pytest.approx(result.error_scratch - result.error)
 
 
-def test_a_growth_without_end_is_diverged(tmp_path: Path) -> None:
+def test_a_growth_without_end_is_diverged(tmp_path):
     fixed = {**SMALL["fixed"], "framework": "teacher_student", "init_scale": 0.5, "pretrain_lr": 5}
     rows = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
     assert set(rows.status) == {"diverged"}

@@ -1,9 +1,6 @@
 """Rows of `relu_features`: risks and residuals by other means, and what rows share."""
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -18,40 +15,39 @@ from raysweep.training import draws
 from raysweep.trial import chain
 from raysweep.workloads.relu_features import WORKLOAD, costs, descent, heavy_tailed, stages, tasks
 
-USUAL: dict[str, Any] = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
-Metrics = dict[str, np.ndarray]
+USUAL = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
 
 
-def columns_of(*rows: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def columns_of(*rows):
     return table_of("relu_features", *(USUAL | dict(row) for row in rows))
 
 
-def computed(store: Path, *rows: Mapping[str, Any], seeds: Any = None) -> tuple[Metrics, list[str]]:
+def computed(store, *rows, seeds=None):
     """The metrics and statuses of rows."""
     seeds = np.zeros(len(rows), int) if seeds is None else np.asarray(seeds)
     computation = chain.compute(WORKLOAD, columns_of(*rows), seeds, Store(store), ())
     return computation.metrics, [str(status) for status in computation.status]
 
 
-def plain(row: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
+def plain(row, seed=0):
     return row_of("relu_features", **USUAL | dict(row) | {"seed": seed})
 
 
-def relu(rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+def relu(rows, inputs):
     return np.maximum(inputs @ rows.T, 0)
 
 
-def fresh_risk(weights: np.ndarray, features: np.ndarray, fresh: np.ndarray, target: np.ndarray) -> float:
+def fresh_risk(weights, features, fresh, target):
     return float(((relu(features, fresh) @ weights - target) ** 2).mean())
 
 
-def outside(features: np.ndarray, fresh: np.ndarray, target: np.ndarray) -> float:
+def outside(features, fresh, target):
     """The mean square of what least squares on these features leaves of the target."""
     hidden = relu(features, fresh)
     return fresh_risk(np.linalg.lstsq(hidden, target, rcond=None)[0], features, fresh, target)
 
 
-def test_risks_are_means_over_fresh_inputs(tmp_path: Path) -> None:
+def test_risks_are_means_over_fresh_inputs(tmp_path):
     row = {"ablation": 0.4, "noise": 0.1}
     metrics, status = computed(tmp_path, row)
     values = {name: each[0] for name, each in metrics.items()}
@@ -87,7 +83,7 @@ def test_risks_are_means_over_fresh_inputs(tmp_path: Path) -> None:
     assert status == ["ok"]
 
 
-def test_the_kernel_distance_is_that_of_the_kernels_on_pairs_of_inputs() -> None:
+def test_the_kernel_distance_is_that_of_the_kernels_on_pairs_of_inputs():
     stream = np.random.default_rng(1)
     one, other = (
         rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -100,7 +96,7 @@ def test_the_kernel_distance_is_that_of_the_kernels_on_pairs_of_inputs() -> None
     assert stages.kernel_distance(np.tile(one, (3, 1)), one) == pytest.approx(0, abs=1e-7)
 
 
-def test_networks_from_scratch_serve_every_ablation(tmp_path: Path) -> None:
+def test_networks_from_scratch_serve_every_ablation(tmp_path):
     rows = [{"ablation": a, "target_samples": n, "datasets": 2} for a in (0.2, 0.6) for n in (10, 25)]
     with mock.patch.object(descent, "on_samples", wraps=descent.on_samples) as scratch:
         together, _ = computed(tmp_path / "all", *rows)
@@ -109,7 +105,7 @@ def test_networks_from_scratch_serve_every_ablation(tmp_path: Path) -> None:
     assert len(set(together["risk_linear"].tolist())) == 4
 
 
-def test_data_sets_differ_and_risks_are_means_over_them(tmp_path: Path) -> None:
+def test_data_sets_differ_and_risks_are_means_over_them(tmp_path):
     row = {"ablation": 0.2}
     several, _ = computed(tmp_path / "several", {**row, "datasets": 3})
     with mock.patch.object(tasks, "data", wraps=tasks.data) as asked:
@@ -124,7 +120,7 @@ def test_data_sets_differ_and_risks_are_means_over_them(tmp_path: Path) -> None:
         assert several[name][0] == pytest.approx(np.mean(values), rel=1e-12)
 
 
-def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels() -> None:
+def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels():
     small, large = (tasks.data(plain({"target_samples": n}), 1) for n in (8, 20))
     assert (large[0][:8] == small[0]).all()
     assert large[1][:8] == pytest.approx(small[1], rel=1e-14)
@@ -133,7 +129,7 @@ def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels() ->
     assert noisy[1] - small[1] == pytest.approx(0.5 * draws.normal(0, "noise 1", 8))
 
 
-def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(tmp_path: Path) -> None:
+def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(tmp_path):
     computed_rows, _ = computed(tmp_path, {"ablation": 0.0}, {"ablation": 0.0, "steps": 0})
     assert computed_rows["residual_source"][0] < 1e-12
     assert computed_rows["kernel_distance"][0] < 0.8 * computed_rows["kernel_distance_before"][0]
@@ -142,7 +138,7 @@ def test_a_whole_source_leaves_nothing_and_pretraining_brings_its_kernel_nearer(
     assert computed_rows["risk_scratch"][1] == pytest.approx(whole, rel=1e-5)  # init_scale is 1e-7
 
 
-def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more() -> None:
+def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more():
     """F Fig. 4d, at F's size: some hundredths at an ablation of 0.75; why the teachers' output weights are all 1."""
     ablations, shares = (0.1, 0.2, 0.4, 0.6, 0.8), []
     for seed in range(5):
@@ -157,7 +153,7 @@ def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more() ->
     assert (random[2:] > 0.2).all()
 
 
-def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path: Path) -> None:
+def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path):
     computed_rows, status = computed(
         tmp_path, {"steps": 3}, {"tolerance": 1e-3}, {"tolerance": 1e-3, "target_samples": 500, "steps": 8}
     )
@@ -168,7 +164,7 @@ def test_steps_are_a_budget_and_the_metrics_say_whether_it_was_enough(tmp_path: 
         assert computed_rows[f"{name}_converged"].tolist() == [0, *(computed_rows[f"{name}_loss"][1:] <= 1e-3)]
 
 
-def test_a_training_that_diverges_has_no_risk_and_that_status(tmp_path: Path) -> None:
+def test_a_training_that_diverges_has_no_risk_and_that_status(tmp_path):
     computed_rows, status = computed(tmp_path, {"learning_rate": 1000.0, "steps": 1000, "init_scale": 1000.0}, {})
     assert status == ["diverged", "ok"]
     assert np.isnan(computed_rows["transferability_linear"][0])
@@ -178,7 +174,7 @@ def test_a_training_that_diverges_has_no_risk_and_that_status(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("samples", "steps", "tolerance"), [(8, 300, 0.0), (40, 300, 0.0), (20, 2000, 3e-4), (20, 0, 0.0)]
 )
-def test_output_weights_descend_as_step_by_step(samples: int, steps: int, tolerance: float) -> None:
+def test_output_weights_descend_as_step_by_step(samples, steps, tolerance):
     stream = np.random.default_rng(3)
     hidden, outputs = np.maximum(stream.standard_normal((samples, 30)), 0), stream.standard_normal(30)
     labels = 0.1 * stream.standard_normal(samples)
@@ -191,7 +187,7 @@ def test_output_weights_descend_as_step_by_step(samples: int, steps: int, tolera
     np.testing.assert_allclose(result, weights, rtol=1e-9, atol=1e-11)
 
 
-def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
+def test_costs_grow_with_what_is_computed_and_count_scratch_once():
     one = costs.target(columns_of({"ablation": 0.1}))
     several = costs.target(columns_of(*({"ablation": a} for a in (0.1, 0.2, 0.3))))
     assert one.seconds < several.seconds < 3 * one.seconds
@@ -199,7 +195,7 @@ def test_costs_grow_with_what_is_computed_and_count_scratch_once() -> None:
     assert costs.pretrain(columns_of({"steps": 6000})).seconds > 50 * costs.pretrain(columns_of({})).seconds
 
 
-def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call: Any, storage: Path) -> None:
+def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call, storage):
     message = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
     assert "to compute in 2 packs" in message
     assert re.search(r"pretrain +16 distinct: 16 new", message)
@@ -211,7 +207,7 @@ def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(c
     assert float(minutes[1]) == pytest.approx(expected / 60, rel=0.1)  # and about 20 ms a stage in the store
 
 
-def test_interpolation_with_as_many_samples_as_neurons_is_known_to_have_no_variance() -> None:
+def test_interpolation_with_as_many_samples_as_neurons_is_known_to_have_no_variance():
     table = columns_of({"target_samples": 20}, {"target_samples": 29}, {"target_samples": 40})
     assert heavy_tailed("risk_linear", table).tolist() == [False, True, False]
     assert not heavy_tailed("risk_linear_descent", table).any()

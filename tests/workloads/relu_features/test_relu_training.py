@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from raysweep.workloads.relu_features import descent
-from raysweep.workloads.relu_features.descent import Recipe, Task
+from raysweep.workloads.relu_features.descent import Recipe
 
 
-def unit(*shape: int, seed: int) -> Tensor:
+def unit(*shape, seed):
     rows = torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
     return rows / rows.norm(dim=-1, keepdim=True)
 
@@ -21,34 +20,34 @@ OUTPUTS = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 6)))
 WEIGHTS = torch.tensor([[0.2] * 5, [0.0, 0.0, 1 / 3, 1 / 3, 1 / 3]], dtype=torch.float64)
 
 
-def forward(features: Tensor, outputs: Tensor, inputs: Tensor) -> Tensor:
+def forward(features, outputs, inputs):
     """f of one network, (samples,)."""
     return (inputs @ features.T).relu() @ outputs / len(outputs)
 
 
-def labels_of(inputs: Tensor, weights: Tensor) -> Tensor:
+def labels_of(inputs, weights):
     return (inputs @ TEACHER.T).relu() @ weights
 
 
-def tangent(pull: Tensor, features: Tensor) -> Tensor:
+def tangent(pull, features):
     """Without the part along each feature, whose length is fixed."""
     return pull - (pull * features).sum(2, keepdim=True) * features
 
 
-def on_the_sphere(task: Task, features: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def on_the_sphere(task, features, outputs):
     loss, by_output, over_output = task(features, outputs)
     return loss, by_output, tangent(outputs[:, :, None] * over_output, features)
 
 
 @pytest.mark.parametrize("kind", ["population", "samples"])
-def test_gradients_are_those_of_finite_differences_of_the_loss(kind: str) -> None:
+def test_gradients_are_those_of_finite_differences_of_the_loss(kind):
     inputs = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 30, 4)))
     labels = torch.stack([labels_of(each, entry) for each, entry in zip(inputs, WEIGHTS, strict=True)])
     task = descent.on_population(TEACHER, WEIGHTS) if kind == "population" else descent.on_samples(inputs, labels)
     _, by_output, by_feature = on_the_sphere(task, FEATURES, OUTPUTS)
     direction, step = unit(2, 6, 4, seed=5), 1e-6
 
-    def loss_at(sign: float) -> Tensor:
+    def loss_at(sign):
         far = FEATURES + sign * step * direction
         return task(far / far.norm(dim=2, keepdim=True), OUTPUTS)[0]
 
@@ -58,7 +57,7 @@ def test_gradients_are_those_of_finite_differences_of_the_loss(kind: str) -> Non
     torch.testing.assert_close(by_output.sum(1) / 6, slope, rtol=1e-6, atol=1e-9)
 
 
-def test_a_training_is_that_of_autograd_step_by_step() -> None:
+def test_a_training_is_that_of_autograd_step_by_step():
     """Gradient descent at rate x width on both layers; then features are scaled back to length 1."""
     inputs = torch.from_numpy(np.random.default_rng(6).standard_normal((40, 4)))
     labels, recipe = labels_of(inputs, WEIGHTS[0]), Recipe(1e-2, 0.5, 60, 0.0)
@@ -76,7 +75,7 @@ def test_a_training_is_that_of_autograd_step_by_step() -> None:
     assert trained.loss[0] == pytest.approx(float(loss), rel=1e-10)
 
 
-def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without_a_finite_loss() -> None:
+def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without_a_finite_loss():
     inputs = torch.from_numpy(np.random.default_rng(7).standard_normal((4, 12, 4)))
     inputs[3] *= 1e4
     labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs])
@@ -93,11 +92,11 @@ def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without
     assert not np.isfinite(together.loss[3])
 
 
-def test_shorter_and_more_steps_end_at_the_same_flow() -> None:
+def test_shorter_and_more_steps_end_at_the_same_flow():
     teacher, start = unit(10, 10, seed=10), unit(1, 60, 10, seed=11)
     weights = torch.full((1, 10), 0.1, dtype=torch.float64)
 
-    def loss(rate: float) -> float:
+    def loss(rate):
         recipe = Recipe(1e-7, rate, math.ceil(150 / rate), 0.0)
         return float(descent.descend(descent.on_population(teacher, weights), start, recipe).loss[0])
 

@@ -1,12 +1,11 @@
 """What is measured of a net besides its accuracy, held against explicit matrices and values by hand."""
 
 import copy
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
@@ -15,7 +14,7 @@ from raysweep.workloads.vision import curvature, gradients, landscape, training
 from raysweep.workloads.vision.curvature import largest_eigenvalues, trace
 
 
-def convolutional(seed: int = 0) -> nn.Sequential:
+def convolutional(seed=0):
     """One convolution, pooling, two products: 171 weights. Images of 6 x 6, 3 classes."""
     torch.manual_seed(seed)
     return nn.Sequential(
@@ -23,17 +22,17 @@ def convolutional(seed: int = 0) -> nn.Sequential:
     )
 
 
-def images(count: int = 40, seed: int = 1) -> tuple[Tensor, Tensor]:
+def images(count=40, seed=1):
     """Random pixels and labels from 0 to 2."""
     stream = torch.Generator().manual_seed(seed)
     return torch.randn(count, 1, 6, 6, generator=stream), torch.randint(0, 3, (count,), generator=stream)
 
 
-def loss_at(net: nn.Module, weights: dict[str, Tensor], pixels: Tensor, labels: Tensor) -> float:
+def loss_at(net, weights, pixels, labels):
     return float(cross_entropy(functional_call(net, weights, (pixels,)), labels).detach())
 
 
-def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian() -> None:
+def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian():
     net, (pixels, labels) = convolutional(), images()
     flat, losses = curvature.flattened(net, pixels, labels)
     exact = torch.func.hessian(lambda row: sum(loss(row) for loss in losses))(flat)
@@ -47,7 +46,7 @@ def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian() -> None:
 
 
 @pytest.mark.long
-def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces() -> None:
+def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces():
     net, (pixels, labels) = convolutional(), images(600)
     flat, losses = curvature.flattened(net, pixels, labels)
     assert len(losses) == 3
@@ -59,13 +58,13 @@ def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces() 
     np.testing.assert_allclose(one.values, other.values, rtol=1e-6)
 
 
-def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples() -> None:
+def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples():
     start = {"a.weight": torch.zeros(2, 2), "a.bias": torch.zeros(2), "head.weight": torch.ones(1, 2)}
     end = {"a.weight": torch.tensor([[3.0, 0], [0, 4]]), "a.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
     assert training.deviations(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
 
 
-def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices() -> None:
+def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 4, bias=False), nn.Linear(4, 6, bias=False), nn.Linear(6, 3, bias=False))
     pixels, labels = torch.randn(50, 5), torch.randint(0, 3, (50,))
@@ -81,7 +80,7 @@ def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices() -> N
     assert list(gradients.scales(net, *twice).values()) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss() -> None:
+def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss():
     net, (pixels, labels) = convolutional(), images()
     loss = cross_entropy(net(pixels), labels)
     along = torch.autograd.grad(loss, list(net.parameters()))
@@ -102,7 +101,7 @@ def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss() ->
     assert gradients.variation(flat, pixels, labels) == pytest.approx(expected, rel=0.05)
 
 
-def test_directions_are_as_long_as_each_filter_and_orthogonal() -> None:
+def test_directions_are_as_long_as_each_filter_and_orthogonal():
     net = convolutional()
     directions = landscape.directions(net, seed=4)
     weights = {name: each for name, each in net.named_parameters() if each.dim() > 1}
@@ -117,7 +116,7 @@ def test_directions_are_as_long_as_each_filter_and_orthogonal() -> None:
     assert not torch.equal(landscape.directions(net, seed=5)["0.weight"][0], directions["0.weight"][0])
 
 
-def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weights() -> None:
+def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weights():
     net, (pixels, labels) = convolutional(), images()
     along = landscape.directions(net, seed=0)
     surface = landscape.losses(net, along, 5, pixels, labels)
@@ -131,7 +130,7 @@ def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weig
     assert one_layer[4, 2] == pytest.approx(loss_at(net, shifted, pixels, labels))
 
 
-def test_a_net_with_scaled_filters_has_the_same_landscape() -> None:
+def test_a_net_with_scaled_filters_has_the_same_landscape():
     """Filters times 4 before ReLU and the next layer's over 4: the same function, and the same picture."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(36, 8, bias=False), nn.ReLU(), nn.Linear(8, 3, bias=False))
@@ -144,7 +143,7 @@ def test_a_net_with_scaled_filters_has_the_same_landscape() -> None:
     np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_rise_and_steepest_slope_of_a_known_surface() -> None:
+def test_rise_and_steepest_slope_of_a_known_surface():
     x, y = np.meshgrid(landscape.coordinates(5), landscape.coordinates(5), indexing="ij")
     surface = 7 + x**2 + 3 * np.abs(y)
     assert landscape.rise(surface) == pytest.approx(0.5 + 3 * 0.6)
@@ -154,21 +153,21 @@ def test_rise_and_steepest_slope_of_a_known_surface() -> None:
 # Eigenvalues and traces of matrices
 
 
-def symmetric(values: np.ndarray, seed: int = 0) -> Tensor:
+def symmetric(values, seed=0):
     """A matrix with these eigenvalues and random eigenvectors."""
     size = len(values)
     turned, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((size, size)))
     return torch.as_tensor(turned * values @ turned.T)
 
 
-def random(size: int, seed: int = 1) -> Callable[[], Tensor]:
+def random(size, seed=1):
     stream = np.random.default_rng(seed)
     return lambda: torch.as_tensor(stream.standard_normal(size))
 
 
 # one eigenvalue occurs nine times among the twenty largest, and another three times
 REPEATED = np.array([50.0, 9, 8, *[7.0] * 9, 6, 5.5, *[5.0] * 3, 4.5, 4.2, 4, *np.linspace(3.9, -2, 280)])
-SPECTRA: dict[str, tuple[np.ndarray, int]] = {  # and how many eigenvalues are asked for
+SPECTRA = {  # and how many eigenvalues are asked for
     "of both signs": (np.geomspace(100, 1e-3, 300) * np.where(np.arange(300) % 7 == 3, -1, 1), 20),
     "close together, the rest 0": (np.concatenate([np.linspace(9, 10, 30), np.zeros(200)]), 20),
     "all below 0": (-np.arange(1.0, 60), 20),
@@ -183,7 +182,7 @@ SPECTRA: dict[str, tuple[np.ndarray, int]] = {  # and how many eigenvalues are a
 
 
 @pytest.mark.parametrize("case", SPECTRA)
-def test_the_largest_are_those_of_the_matrix_each_as_often_as_it_occurs(case: str) -> None:
+def test_the_largest_are_those_of_the_matrix_each_as_often_as_it_occurs(case):
     values, count = SPECTRA[case]
     matrix, expected = symmetric(values), np.sort(values)[::-1][:count]
     largest = largest_eigenvalues(lambda vector: matrix @ vector, random(len(values)), count)
@@ -200,7 +199,7 @@ def test_the_largest_are_those_of_the_matrix_each_as_often_as_it_occurs(case: st
         (SPECTRA["far apart, the rest close together"][0], 30),
     ],
 )
-def test_residuals_cover_what_too_few_products_of_a_pass_leave_open(values: np.ndarray, most: int) -> None:
+def test_residuals_cover_what_too_few_products_of_a_pass_leave_open(values, most):
     """Values that have not converged, stand where a copy is missing, or whose rest has not been looked at."""
     matrix = symmetric(values)
     largest = largest_eigenvalues(lambda vector: matrix @ vector, random(len(values)), 20, most_products=most)
@@ -210,14 +209,14 @@ def test_residuals_cover_what_too_few_products_of_a_pass_leave_open(values: np.n
     assert unresolved[-1]
 
 
-def test_a_matrix_that_is_not_finite_has_no_eigenvalues() -> None:
+def test_a_matrix_that_is_not_finite_has_no_eigenvalues():
     largest = largest_eigenvalues(lambda vector: vector * torch.nan, random(30), 20)
     assert np.isnan(largest.values).all()
     assert np.isnan(largest.residuals).all()
     assert np.isnan(hessian.largest_eigenvalue(lambda vector: vector * torch.nan, torch.ones(30), 5))
 
 
-def test_the_trace_is_unbiased_and_its_standard_error_is_that_of_the_formula() -> None:
+def test_the_trace_is_unbiased_and_its_standard_error_is_that_of_the_formula():
     """The variance of one probe is 2(‖H‖² - ΣHᵢᵢ²)."""
     matrix, probes = symmetric(np.geomspace(10, 0.01, 80)), 30
     result, errors = np.transpose(

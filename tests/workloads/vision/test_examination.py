@@ -1,8 +1,5 @@
 """What the stages measure of a row besides its accuracy, and rows of masked pretraining."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,10 +9,9 @@ from scipy import ndimage
 from torch.nn.functional import cross_entropy
 from workload_rows import row_of
 
-from raysweep.trial.computation import Computation
 from raysweep.workloads.vision import eigen_cam, examination, landscape, masked, models, pixels, stages, training
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "source_classes": "0-4",
     "target_classes": "5-7",
     "pretrain_length": 1,
@@ -25,15 +21,15 @@ SMALL: dict[str, Any] = {
 EXAMINED = {"examined_images": 30, "eigenvalues": 4, "landscape_points": 3}
 
 
-def whole(row: dict[str, Any]) -> dict[str, Any]:
+def whole(row):
     return row_of("vision", **SMALL | row)
 
 
-def computed(storage: Path, rows: list[dict[str, Any]], seeds: list[int]) -> Computation:
+def computed(storage, rows, seeds):
     return workload_rows.computed("vision", storage, [SMALL | row for row in rows], seeds)
 
 
-def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_nothing_is_examined_unless_it_is_asked_for(tmp_path):
     computation = computed(tmp_path, [{}, {"examined_images": 30, "eigenvalues": 0}], [0, 0])
     for when in examination.WHEN:
         for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
@@ -42,7 +38,7 @@ def test_nothing_is_examined_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert np.isfinite(computation.metrics["deviation"]).all()
 
 
-def test_frozen_layers_deviate_by_zero_and_the_head_alone_by_what_it_moved(tmp_path: Path) -> None:
+def test_frozen_layers_deviate_by_zero_and_the_head_alone_by_what_it_moved(tmp_path):
     computation = computed(tmp_path, [{"frozen_layers": 2}, {"frozen_layers": 1}, {"finetune_steps": 0}], [0, 0, 0])
     by_layer = np.array([curve["evaluate"]["deviation_of_layer"] for curve in computation.curves])
     assert by_layer[0, :2].tolist() == [0, 0]
@@ -55,7 +51,7 @@ def test_frozen_layers_deviate_by_zero_and_the_head_alone_by_what_it_moved(tmp_p
     assert during[0] < during[-1]
 
 
-def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_loss(tmp_path: Path) -> None:
+def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_loss(tmp_path):
     computation = computed(tmp_path, [EXAMINED, {**EXAMINED, "finetune_steps": 0}], [1, 1])
     for name in (*examination.CURVATURE, *examination.GRADIENTS, *examination.LANDSCAPE):
         before, after = computation.metrics[f"{name}_before"], computation.metrics[name]
@@ -75,11 +71,11 @@ def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_lo
     np.testing.assert_allclose(curve["landscape"][:9], surface.ravel(), rtol=1e-6)
 
 
-def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> None:
+def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole():
     row = {**whole({"examined_images": 30, "eigenvalues": 0, "landscape_points": 23}), "seed": 0}
     task = pixels.target(row)
     net = models.build("small_cnn", 2, (1, 8), task.classes, 0)
-    logged: dict[float, dict[str, float]] = {}
+    logged = {}
     tensors, _ = examination.measured(row, net, net, task, lambda step, **result: logged.update({step: result}))
     assert tensors["landscape"].shape == (23, 23)
     points = [each for each in logged.values() if "landscape" in each]
@@ -90,7 +86,7 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole() -> N
     assert corner["landscape"] == tensors["landscape"][21, 21]
 
 
-def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: Path) -> None:
+def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path):
     computation = computed(tmp_path, [{**EXAMINED, "finetune_lr": 1e3}], [0])
     assert computation.status.tolist() == ["diverged"]
     assert np.isfinite(computation.metrics["sharpness_before"][0])
@@ -100,22 +96,22 @@ def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path: P
 
 # Masked pretraining and Eigen-CAM
 
-MASKED: dict[str, Any] = {"pretrain": "masked", "pretrain_length": 2, "pretrain_lr": 0.1}
+MASKED = {"pretrain": "masked", "pretrain_length": 2, "pretrain_lr": 0.1}
 MASKED |= {"source_samples": 100, "target_samples": 20, "finetune_steps": 5}
 
 
-def masked_row() -> dict[str, Any]:
+def masked_row():
     return row_of("vision", **MASKED, seed=3)
 
 
-def masked_rows(storage: Path, *rows: dict[str, Any]) -> dict[str, list[float]]:
+def masked_rows(storage, *rows):
     """The metrics of rows of the seed 3, all of which are ok."""
     computation = workload_rows.computed("vision", storage, [MASKED | row for row in rows], [3] * len(rows))
     assert computation.status.tolist() == ["ok"] * len(rows)
     return {name: values.tolist() for name, values in computation.metrics.items()}
 
 
-def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) -> None:
+def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path):
     computation = masked_rows(tmp_path, {"pretrain_length": 1}, {"pretrain_length": 3})
     task = pixels.source(masked_row())
     net = models.build("small_cnn", 3, (1, 8), 10, 3)
@@ -135,7 +131,7 @@ def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path: Path) 
     assert computation["reconstruction_loss"][1] < computation["reconstruction_loss"][0]
 
 
-def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_path: Path) -> None:
+def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_path):
     computation = masked_rows(tmp_path, {}, {"pretrain": "none"}, {"pretrain": "supervised", "pretrain_lr": 0.01})
     assert np.isfinite(computation["reconstruction_loss"]).tolist() == [True, False, False]
     for name in ("source_accuracy", "source_loss", "source_accuracy_after", "source_loss_after"):
@@ -146,7 +142,7 @@ def test_masked_pretraining_learns_no_labels_and_changes_what_is_fine_tuned(tmp_
     assert np.isnan(computation["eigen_cam_peaks"]).all()
 
 
-def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) -> None:
+def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path):
     space = {
         "name": "maps",
         "workload": "vision",
@@ -166,8 +162,8 @@ def test_heat_maps_are_those_of_the_fine_tuned_net_and_are_kept(tmp_path: Path) 
     assert only.eigen_cam_peaks == np.mean([ndimage.label(each > (each.min() + each.max()) / 2)[1] for each in maps])
 
 
-def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path: Path) -> None:
-    messages: list[str] = []
+def test_the_mask_ratio_of_other_pretrainings_shares_their_stages(tmp_path):
+    messages = []
     for pretrain, ratio in (("supervised", 0.6), ("supervised", 0.3), ("masked", 0.6), ("masked", 0.3)):
         fixed = MASKED | {"pretrain": pretrain, "mask_ratio": ratio, "pretrain_lr": 0.01, "pretrain_length": 1}
         space = {"name": f"{pretrain}{ratio}", "workload": "vision", "fixed": fixed, "seeds": [3]}

@@ -1,12 +1,10 @@
 """The spaces at the size of the papers, planned on made-up folders of their layout: what they would cost."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import image_files
 import pytest
-from conftest import Outcome, refused
+from conftest import refused
 from workload_rows import columns_of
 
 from raysweep.workloads.vision import costs
@@ -18,9 +16,7 @@ pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_what_a_space_costs_is_said_once_its_images_are_there(
-    name: str, call: Callable[..., Outcome], storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_space_costs_is_said_once_its_images_are_there(name, call, storage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = ("run", name, "--storage", storage, "--dry-run")
     refused(call(*run), "fixed.source: no folder data/", "expected a folder with folders train and test")
@@ -34,7 +30,7 @@ def test_what_a_space_costs_is_said_once_its_images_are_there(
     assert not storage.exists()
 
 
-def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path: Path) -> None:
+def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path):
     results = []
     for count in (20, 40):
         image_files.write_images(tmp_path / str(count), {"a": count, "b": count})
@@ -46,7 +42,7 @@ def test_the_cost_of_an_epoch_grows_with_the_images(tmp_path: Path) -> None:
     assert costs.pretrain(given, 0, 10).seconds == pytest.approx(10 * large.seconds)
 
 
-def test_the_speed_of_a_gpu_is_that_which_is_stated() -> None:
+def test_the_speed_of_a_gpu_is_that_which_is_stated():
     """600 images of 224 x 224 a second through ResNet-50, in large batches."""
     given = columns_of(
         "vision", model="resnet50", image_size=224, batch_size=256, target_samples=256, finetune_steps=100

@@ -1,9 +1,6 @@
 """Deep nets on digits: trained as a plain loop trains them, killed and gone on with, and what is said of a row."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import image_files
 import numpy as np
@@ -12,14 +9,13 @@ import torch
 import workload_rows
 from conftest import run
 from sklearn.datasets import load_digits
-from torch import Tensor, nn
+from torch import nn
 
 from raysweep.training import draws
 from raysweep.trial import context
-from raysweep.trial.computation import Computation
 from raysweep.workloads.vision import models, shapes, training
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "source_classes": "0-4",
     "source_samples": 70,  # two batches of 35 instead of one of 64 and one of 6
     "batch_size": 64,
@@ -28,7 +24,7 @@ SMALL: dict[str, Any] = {
     "pretrain_length": 2,
     "finetune_steps": 6,
 }
-SPACE: dict[str, Any] = {
+SPACE = {
     "name": "small",
     "workload": "vision",
     "axes": {"pretrain_length": [1, 3], "finetune_lr": [0.01, 0.05]},
@@ -37,12 +33,12 @@ SPACE: dict[str, Any] = {
 }
 
 
-def computed(storage: Path, *rows: dict[str, Any], seeds: int = 1) -> Computation:
+def computed(storage, *rows, seeds=1):
     every = [{**SMALL, **row} for row in rows for _ in range(seeds)]
     return workload_rows.computed("vision", storage, every, list(range(seeds)) * len(rows))
 
 
-def digits(part: str, classes: range) -> tuple[Tensor, Tensor, np.ndarray]:
+def digits(part, classes):
     """Pixels from -1 to 1 as the workload rounds them, labels from 0, and their places among all of that part."""
     images, labels = load_digits(return_X_y=True)
     mine = (np.arange(len(labels)) % 5 == 0) == (part == "test")
@@ -52,7 +48,7 @@ def digits(part: str, classes: range) -> tuple[Tensor, Tensor, np.ndarray]:
     return torch.tensor(whole / 127.5 - 1, dtype=torch.float32), torch.tensor(labels - classes[0]), places
 
 
-def plain_net(seed: int) -> nn.Sequential:
+def plain_net(seed):
     """small_cnn of three layers, written out, with the weights that the draw starts from."""
     net = nn.Sequential(
         *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -64,7 +60,7 @@ def plain_net(seed: int) -> nn.Sequential:
     return net
 
 
-def plain_steps(net: nn.Module, lr: float, images: Tensor, labels: Tensor, batches: list[np.ndarray]) -> None:
+def plain_steps(net, lr, images, labels, batches):
     """Momentum 0.9 and weight decay 5e-4, by hand."""
     velocity = [torch.zeros_like(weights) for weights in net.parameters()]
     for batch in batches:
@@ -77,7 +73,7 @@ def plain_steps(net: nn.Module, lr: float, images: Tensor, labels: Tensor, batch
                 weights.add_(speed, alpha=-lr)
 
 
-def plain_order(labels: Tensor, places: np.ndarray, seed: int, half: int) -> np.ndarray:
+def plain_order(labels, places, seed, half):
     """Each class in turn, every other image of it."""
     named = labels.numpy()
     offset = {int(label): draws.generator(seed, f"images of class {label}") for label in np.unique(named[places])}
@@ -86,12 +82,12 @@ def plain_order(labels: Tensor, places: np.ndarray, seed: int, half: int) -> np.
     return np.array([each[turn] for turn in range(most) for each in per_class if turn < len(each)])
 
 
-def epochs(role: str, count: int, parts: int, length: int) -> list[np.ndarray]:
+def epochs(role, count, parts, length):
     orders = (draws.generator(0, f"{role} epoch {epoch}").permutation(count) for epoch in range(1, length + 1))
     return [batch for order in orders for batch in np.array_split(order, parts)]
 
 
-def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path) -> None:
+def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path):
     # Batches make sums of products in another order on some processors: rounding of float32, 1e-7 a step.
     metrics = computed(tmp_path, {}).metrics
     net = plain_net(0)
@@ -99,7 +95,7 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
     some = plain_order(labels, places, 0, half=0)[:70]
     plain_steps(net, 0.01, images[some], labels[some], epochs("source", 70, 2, 2))
 
-    def assert_examined(net: nn.Module, classes: range, role: str, when: str) -> None:
+    def assert_examined(net, classes, role, when):
         pixels, named, places = digits("test", classes)
         with torch.no_grad():
             outputs = net(pixels[places].to(memory_format=torch.channels_last))
@@ -130,7 +126,7 @@ def test_a_row_is_that_of_a_plain_loop_to_the_rounding_of_float32(tmp_path: Path
     assert metrics["transferability"][0] == metrics["target_loss_scratch"][0] - metrics["target_loss"][0]
 
 
-def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> None:
+def test_a_row_without_pretraining_is_training_from_scratch(tmp_path):
     rows = [{}, {"pretrain_length": 0}, {"pretrain": "none", "pretrain_lr": 3.0, "source_samples": 5}]
     computation = computed(tmp_path, *rows)
     for name in ("loss", "accuracy"):
@@ -142,7 +138,7 @@ def test_a_row_without_pretraining_is_training_from_scratch(tmp_path: Path) -> N
     assert computation.identities[1] == computation.identities[2]
 
 
-def test_frozen_layers_stay_and_all_others_move(tmp_path: Path) -> None:
+def test_frozen_layers_stay_and_all_others_move(tmp_path):
     space = {**SPACE, "axes": {"frozen_layers": [0, 2, 3]}, "seeds": 1, "keep": ["pretrain", "finetune"]}
     space["fixed"] = {**SMALL, "depth": 4}
     sweep = run(tmp_path, space)
@@ -153,7 +149,7 @@ def test_frozen_layers_stay_and_all_others_move(tmp_path: Path) -> None:
     assert sweep.results().target_loss_scratch.nunique() == 1, "all layers are trained from scratch"
 
 
-def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path: Path) -> None:
+def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path):
     rows = [{}, {"finetune_lr": 1e3, "finetune_steps": 40}, {"pretrain_lr": 1e3, "pretrain_length": 12}]
     computation = computed(tmp_path, *rows)
     assert computation.status.tolist() == ["ok", "diverged", "diverged"]
@@ -163,7 +159,7 @@ def test_a_net_that_diverges_is_a_row_with_that_status(tmp_path: Path) -> None:
     assert np.isnan(seen.metrics["eigen_cam_peaks"]).tolist() == [False, True, True]
 
 
-def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> None:
+def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path):
     space = {**SPACE, "fixed": {**SPACE["fixed"], "finetune_steps": 45}, "seeds": 1}
     sweep = run(tmp_path, space)
     curves, table = sweep.curves(), sweep.results()
@@ -178,12 +174,12 @@ def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path: Path) -> No
         assert steps.target_training_loss.iloc[-1] == pytest.approx(row.target_training_loss)
 
 
-def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     whole = computed(tmp_path / "whole", {"pretrain_length": 3})
     monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
     steps, descend = [], training.descend
 
-    def counted(net: Any, optimizer: Any, pixels: Any, labels: Tensor, *more: Any) -> Iterator[Tensor]:
+    def counted(net, optimizer, pixels, labels, *more):
         for loss in descend(net, optimizer, pixels, labels, *more):
             steps.append(len(labels))
             yield loss
@@ -200,7 +196,7 @@ def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("model", shapes.MODELS)
-def test_nets_have_as_many_layers_and_weights_as_is_said(model: str) -> None:
+def test_nets_have_as_many_layers_and_weights_as_is_said(model):
     for depth, colours, side in ((2, 1, 28), (5, 3, 32))[: 2 if model == shapes.SMALL_CNN else 1]:
         net = models.build(model, depth, (colours, side), 7, seed=0)
         assert len(models.layers(net)) == shapes.layers(model, depth)
@@ -214,7 +210,7 @@ def test_nets_have_as_many_layers_and_weights_as_is_said(model: str) -> None:
         models.build(model, depth, (colours, least), 7, seed=0).eval()(torch.zeros(2, colours, least, least))
 
 
-def test_an_earlier_net_is_a_part_of_a_deeper_one_and_seeds_differ() -> None:
+def test_an_earlier_net_is_a_part_of_a_deeper_one_and_seeds_differ():
     shallow, deep, other = (
         models.build("small_cnn", depth, (1, 8), 5, seed) for depth, seed in ((3, 0), (5, 0), (3, 1))
     )
@@ -226,7 +222,7 @@ def test_an_earlier_net_is_a_part_of_a_deeper_one_and_seeds_differ() -> None:
 
 
 @pytest.mark.long
-def test_lenet_on_fashion_mnist_is_as_good_as_others_say(tmp_path: Path) -> None:
+def test_lenet_on_fashion_mnist_is_as_good_as_others_say(tmp_path):
     """The table of Fashion-MNIST's README (zalandoresearch/fashion-mnist, "Benchmark") has 0.876 to 0.932 for nets with
     two convolutions, trained for longer. LeNet is trained on all 60,000 images for two epochs, at D's rate."""
     row = {"model": "lenet", "source": image_files.real("fashion_mnist"), "source_classes": "all", "source_samples": 0}

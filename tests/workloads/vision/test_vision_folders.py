@@ -2,16 +2,14 @@
 
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import image_files
 import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Outcome, refused, run
+from conftest import refused, run
 from PIL import Image
 from workload_rows import row_of
 
@@ -26,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("private_cache")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Three classes of images in colours of their own, of 10 sizes."""
     root = image_files.write_images(tmp_path / "set", {"a": 10, "b": 10, "c": 10})
     for file in sorted((root / "b").iterdir()):
@@ -38,20 +36,20 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def space(folder: Path, **more: Any) -> dict[str, Any]:
+def space(folder, **more):
     names = dict.fromkeys(("source", "target"), f"images:{folder}")
     return {"name": "few", "workload": "vision", "axes": {"pretrain_length": [0, 2]}, "fixed": {**NET, **names, **more}}
 
 
-def row(folder: Path, **more: Any) -> dict[str, Any]:
+def row(folder, **more):
     return row_of("vision", **space(folder, **more)["fixed"])
 
 
-def task(folder: Path, **more: Any) -> pixels.Task:
+def task(folder, **more):
     return pixels.source(row(folder, **more))
 
 
-def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder: Path) -> None:
+def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder):
     images = task(folder, flip="upside_down")
     assert not isinstance(images.train_pixels, torch.Tensor), "not all of them at once"
     assert len(images.train_pixels) == len(images.train_labels) == 12, "half of the 24, the target has the other half"
@@ -69,7 +67,7 @@ def test_images_are_decoded_when_a_batch_needs_them_as_torchvision_would(folder:
     np.testing.assert_array_equal(whole, images.test_pixels[:])
 
 
-def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
+def test_labels_by_colour_tell_the_colours_of_files(folder):
     """Of red and blue halves side by side, and one above the other, the upper half has other colours."""
     images = task(folder, label="colour", source_classes="0,1", source_samples=0)
     files = images.train_pixels.files.files
@@ -78,7 +76,7 @@ def test_labels_by_colour_tell_the_colours_of_files(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"pretrain": "masked", "eigen_cam_images": 3}])
-def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path, more: dict[str, Any]) -> None:
+def test_rows_are_the_same_wherever_the_images_lie(folder, tmp_path, more):
     first = run(tmp_path / "s", space(folder, **more)).results()
     assert (first["status"] == "ok").all()
     before = stage_id(WORKLOAD, 0, row(folder), 0, "")
@@ -91,13 +89,8 @@ def test_rows_are_the_same_wherever_the_images_lie(folder: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("fixed", [{"model": "resnet18"}, {"source": "images:{here}"}])
 def test_without_torchvision_nets_and_folders_that_need_it_are_refused_and_others_run(
-    fixed: dict[str, str],
-    folder: Path,
-    call: Callable[..., Outcome],
-    storage: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    fixed, folder, call, storage, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "torchvision", None)
     run = ("run", tmp_path / "space.yaml", "--storage", storage, "--tracking-uri", "none", "--dry-run")
     digits = {**NET, "source": "digits", "target": "digits"}

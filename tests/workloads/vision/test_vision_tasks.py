@@ -2,8 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
-from typing import Any
 
 import image_files
 import numpy as np
@@ -19,11 +17,11 @@ from raysweep.workloads.vision import PARAMETERS, pixels, tasks
 ANGLES = (0.0, 36.87, 53.13, 66.42, 78.46, 90.0)
 
 
-def row(seed: int = 0, **more: Any) -> dict[str, Any]:
+def row(seed=0, **more):
     return row_of("vision", seed=seed, **more)
 
 
-def test_the_cosine_of_the_angle_is_the_share_of_the_targets_classes() -> None:
+def test_the_cosine_of_the_angle_is_the_share_of_the_targets_classes():
     for seed in range(20):
         sources = [tasks.source_classes(row(seed, target_classes="0-4", overlap_angle=angle)) for angle in ANGLES]
         shared = [set(source) & set(range(5)) for source in sources]
@@ -36,7 +34,7 @@ def test_the_cosine_of_the_angle_is_the_share_of_the_targets_classes() -> None:
     assert len(first) > 10
 
 
-def test_no_image_serves_both_tasks_and_classes_come_in_turn() -> None:
+def test_no_image_serves_both_tasks_and_classes_come_in_turn():
     labels = image_data.load("digits").train.labels
     for seed in (0, 1):
         halves = [tasks.order(labels, list(range(10)), seed, half) for half in (0, 1)]
@@ -54,7 +52,7 @@ def test_no_image_serves_both_tasks_and_classes_come_in_turn() -> None:
     assert not both, "an image of the source is one of the target"
 
 
-def test_classes_are_numbered_from_zero() -> None:
+def test_classes_are_numbered_from_zero():
     task = pixels.target(row(target_classes="3,7-8", target_samples=9))
     assert task.classes == 3
     assert sorted(task.train_labels.tolist()) == [0] * 3 + [1] * 3 + [2] * 3
@@ -64,7 +62,7 @@ def test_classes_are_numbered_from_zero() -> None:
     assert (task.test_labels.numpy() == np.searchsorted([3, 7, 8], test.labels[expected])).all()
 
 
-def test_images_are_turned_and_brought_to_one_form() -> None:
+def test_images_are_turned_and_brought_to_one_form():
     usual = pixels.source(row()).train_pixels
     assert usual.shape[1:] == (1, 8, 8)
     assert int(usual.max()) == 255
@@ -83,7 +81,7 @@ def test_images_are_turned_and_brought_to_one_form() -> None:
 
 
 @pytest.mark.parametrize("angle", [90.0, -90.0, 180.0, 35.0])
-def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
+def test_a_rotated_source_is_turned_against_the_clock(angle):
     plain, turned = (pixels.source(row(rotation=some, image_size=28)) for some in (0.0, angle))
     for before, after in zip(plain.test_pixels[:5, 0].numpy(), turned.test_pixels[:5, 0].numpy(), strict=True):
         expected = ndimage.rotate(before.astype(float), angle, reshape=False, order=1)
@@ -91,7 +89,7 @@ def test_a_rotated_source_is_turned_against_the_clock(angle: float) -> None:
         assert np.abs(expected - after)[inside].max() <= 2
 
 
-def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size() -> None:
+def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_size():
     plain, ranked = (pixels.source(row(label=label, source_samples=100)) for label in ("class", "brightness"))
     assert torch.equal(plain.train_pixels, ranked.train_pixels)
     light = ranked.train_pixels[:, 0, :4].double().mean((1, 2))
@@ -101,7 +99,7 @@ def test_brightness_labels_rank_images_by_their_upper_half_in_classes_of_equal_s
     assert np.abs(np.bincount(ranked.train_labels, minlength=10) - 10).max() <= 2
 
 
-def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch):
     light_and_dark = [(200, 20, 20), (10, 90, 10), (20, 20, 250), (60, 5, 5), (15, 120, 15), (9, 9, 70)]
     painted = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
     painted[:, :4] = np.tile(np.array(light_and_dark, np.uint8), (20, 1))[:, None, None]
@@ -112,7 +110,7 @@ def test_colour_labels_rank_images_by_hue_and_not_by_brightness(monkeypatch: pyt
     assert torch.equal(task.test_labels, blue_red_green)
 
 
-def test_the_target_takes_the_form_of_the_source(tmp_path: Path) -> None:
+def test_the_target_takes_the_form_of_the_source(tmp_path):
     name = f"fashion_mnist:{image_files.write(tmp_path / 'set', 'fashion_mnist')}"
     assert pixels.target(row(source=name)).train_pixels.shape[1:] == (1, 28, 28)
     assert pixels.target(row(target=name)).train_pixels.shape[1:] == (1, 8, 8)
@@ -120,7 +118,7 @@ def test_the_target_takes_the_form_of_the_source(tmp_path: Path) -> None:
     assert tasks.count(row(source=name), "source") == 60_000
 
 
-def stages(**more: Any) -> list[dict[str, Any]]:
+def stages(**more):
     """What identifies pretraining and fine-tuning of a row."""
     one = {name: value for name, value in row(**more).items() if name != "seed"}
     reference = {p.name for p in PARAMETERS if p.stage == "pretrain"} - {"pretrain_length"}
@@ -130,7 +128,7 @@ def stages(**more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path: Path) -> None:
+def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path):
     usual = stages(source_classes="0-4", target_classes="5-9")
     for same in (
         {"source_classes": "0,1,2-4", "target_classes": "5-9"},
@@ -153,6 +151,6 @@ def test_pretraining_is_shared_by_all_rows_whose_source_is_the_same(tmp_path: Pa
     assert named[0][0]["halved"] is False
 
 
-def test_an_angle_that_is_not_used_leaves_the_classes_as_they_are() -> None:
+def test_an_angle_that_is_not_used_leaves_the_classes_as_they_are():
     assert math.inf == tasks.NO_ANGLE
     assert tasks.source_classes(row(source_classes="1,3")) == [1, 3]
