@@ -49,6 +49,10 @@ HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
         "import raysweep.stages.store, raysweep.stages.prune, raysweep.commands.store",
         "from raysweep import workloads; [workloads.get(name) for name in workloads.names()]",
         "from raysweep import workloads; workloads.get('linear_spectrum').metric_names()",
+        "from raysweep import workloads; from raysweep.plan.row_stages import RowStages; "
+        "from raysweep.workloads.declaration import column; w = workloads.get('language'); "
+        "w.check({p.name: p.default for p in w.parameters}); "
+        "RowStages(w, {p.name: column(p, [p.default]) for p in w.parameters}).of_row(0, 0)",
         "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
         "from raysweep.analyses import registry; from raysweep.space import analyses; registry.names()",
     ],

@@ -202,9 +202,15 @@ def curves_plot(
 def marks(table: pd.DataFrame) -> list[Place | None]:
     """The located places of a table of places; None for the others."""
     return [
-        (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
+        (row["estimate"], *ends_of(row), row["theory"]) if row["status"] == Status.LOCATED else None
         for row in table.to_dict("records")
     ]
+
+
+def ends_of(row: Mapping[str, Any]) -> tuple[float, float]:
+    """The ends of the interval of a place; of one between points that were run, the points next to where it may be."""
+    between = "points_from" in row and "p_holm" in row
+    return (row["points_from"], row["points_to"]) if between else (row["low"], row["high"])
 
 
 def marked_panels(

@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.series import ends_of
 from raysweep.report.names import axis_label, called, settings
 from raysweep.report.notes import title
 from raysweep.report.phrases import IN_X
@@ -40,7 +41,8 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
             texts = zip(table.head, lines[one["row"]], strict=True)
             more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
             if finding.kind in IN_X:
-                place = [plain_number(float(f"{row[name]:.6g}")) for name in ("estimate", "low", "high", "theory")]
+                at = row["estimate"], *ends_of(row), row["theory"]
+                place = [plain_number(float(f"{value:.6g}")) for value in at]
                 located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
                 more |= {"place": place, "located": bool(located)}
         out.append(

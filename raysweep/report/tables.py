@@ -12,6 +12,7 @@ import pandas as pd
 from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_axis, told_by
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
+from raysweep.analyses.series import ends_of
 from raysweep.errors import printable
 from raysweep.numbers import alike, interval, number, shared_decimals
 from raysweep.phrases import counted
@@ -310,8 +311,6 @@ def _numbers(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], l
 
 
 def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
-    """The ends of an interval: of a place between points that were run, the points next to those that it may be at."""
-    if "points_from" in row and "p_holm" in row:
-        return row["points_from"], row["points_to"]
-    one_sided = row.get("outcome") == Outcome.BOUND_LOW and row["low"] == 0  # a bound of values that are all positive
-    return np.nan if one_sided else row["low"], row["high"]
+    """The ends of an interval; no lower one for a bound of values that are all positive."""
+    low, high = ends_of(row)
+    return np.nan if row.get("outcome") == Outcome.BOUND_LOW and low == 0 else low, high

@@ -12,6 +12,8 @@ import raysweep
 from raysweep import workloads
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.findings import one_finding
+from raysweep.analyses.series import CurvesPlot
+from raysweep.report.tables import first_table
 from raysweep.workloads.declaration import Metric, Workload
 
 LENGTHS, RATES = np.geomspace(1e9, 1e12, 12), (1e-5, 1e-4)
@@ -78,6 +80,16 @@ def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
     assert small.table["low"].max() <= 1e11 <= small.table["high"].min()
     assert large.table["outcome"].tolist() == [Outcome.UNCLEAR] * 2
     assert (small.facts["method"], large.facts["method"]) == ("known_turns", "known_turns")
+
+
+def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals() -> None:
+    finding, workload = finding_of(rows(0.005), ENTRIES[0]), workloads.get("checkpoints")
+    (plot,) = (one for one in finding.plots() if isinstance(one, CurvesPlot))
+    table = first_table(finding, workload, 8)
+    for line, row in zip((line for panel in plot.panels for line in panel.lines), finding.table.index, strict=True):
+        assert line.place is not None
+        assert line.place[1:3] == tuple(finding.table.loc[row, ["points_from", "points_to"]])
+        assert table.rows[row][1].endswith(f"[{line.place[1]:.2e}, {line.place[2]:.2e}]".replace("e+", "e"))
 
 
 def test_with_several_draws_their_scatter_is_the_noise() -> None:

@@ -130,8 +130,8 @@ def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path
     space = asked({"optuna": {"metric": "loss", "cells": 12}}, analysis=[{"curves": {"metric": "loss", "x": "lr"}}])
     found = run(storage, space, tracking_uri=f"sqlite:///{database}", report=True)
     text = (storage / "valley" / "report" / "report.md").read_text()
-    assert "lr 0.0001 to 0.1 (log)" in text
-    assert "width 2 to 9" in text
+    assert "lr = 0.0001 to 0.1 (log)" in text
+    assert "width = 2 to 9" in text
     mlflow.set_tracking_uri(f"sqlite:///{database}")
     runs = mlflow.search_runs(search_all_experiments=True)
     table = found.results()

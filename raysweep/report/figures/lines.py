@@ -74,7 +74,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     constants = {name: value for name, value in plot.constants.items() if value > 0 or not on_log}
     references: list[Line2D] = []
     spots = np.arange(2.0) if categories else finite if finding.kind in DODGED else np.empty(0)
-    aside = drawing.dodge(spots, sheet.count, logarithmic)
+    aside = drawing.dodge(spots, sheet.count, logarithmic and not categories)
     for panel, lines in sheet.panels:
         if categories:
             set_categories(panel, categories)
@@ -98,7 +98,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
             draw_means(panel, line, shift, near, far, logarithmic)
         if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
-            lowest = min(np.nanmin(line.data.means.centre) for line in lines)
+            both = (means for line in lines for means in (line.data.means, line.data.beside) if means is not None)
+            lowest = min(np.nanmin(means.centre) for means in both)
             theory = min((line.data.theory.min() for line in lines if len(line.data.theory)), default=np.inf)
             panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
         for line in lines:
@@ -121,7 +122,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     )
     points, in_caption = points_in_words(panels, finding, hidden)
     open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
-    placed = f"{plot.placed or 'place'} with its {100 * finding.level:g} % interval"
+    placed = {"zero": "sign change", "": "place"}.get(plot.placed, plot.placed)
     entries = [
         any((~line.means.median).any() for line in every)
         and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
@@ -133,7 +134,10 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
         any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),
         *references,
-        places and drawing.mark(placed, **PLACE, linestyle="-", markerfacecolor="white"),
+        places
+        and drawing.mark(
+            f"{placed} with its {100 * finding.level:g} % interval", **PLACE, linestyle="-", markerfacecolor="white"
+        ),
         any(np.isfinite(place[3]) and len(line.theory) for line, place in places)
         and drawing.mark("theory's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
     ]

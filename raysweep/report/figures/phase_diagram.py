@@ -89,17 +89,17 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         ),
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark("fitted zero", color=FIT, linestyle="-", marker="o", markersize=5),
+            drawing.mark("sign change", color=FIT, linestyle="-", marker="o", markersize=5),
             f"Bars: {percent} intervals{drawing.BEHIND if all(hidden) else ''}.",
         ),
         outcomes & {*AT} - {Outcome.LOCATED}
-        and drawing.mark("zero beyond this value", color=FIT, marker=">", markerfacecolor="white", markersize=6),
+        and drawing.mark("sign change beyond", color=FIT, marker=">", markerfacecolor="white", markersize=6),
         any(tested) and drawing.mark("theory", **TESTED),
         not all(tested) and drawing.mark("theory, not tested" if any(tested) else "theory", **UNTESTED),
         *references,
         gaps and Patch(color=MISSING, label="not computed"),
     ]
-    about = f"{called(metric, workload)}, mean over draws, over {called(x, workload)} and {called(y, workload)}."
+    about = f"{called(metric, workload)} over {called(x, workload)} and {called(y, workload)}."
     more = f"{len(maps)} of {plot.every} maps." if len(maps) < plot.every else ""
     return figure, drawing.sentences(about, drawing.legend_below(figure, entries), more)
 

