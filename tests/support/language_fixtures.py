@@ -1,13 +1,10 @@
 """Fixtures of tests that train the workload `language`: one thread of torch, and a store for a whole module."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread():
     """What torch computes has one thread, however many cores there are."""
     import torch
 
@@ -18,6 +15,6 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory):
     """A folder for the stages of all tests of a module."""
     return tmp_path_factory.mktemp("store")

@@ -6,7 +6,6 @@ GPUS: none, or real; then each worker has one of its own.
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 STEPS, RATE = 50, 1e-3
-QUICK: dict[str, Any] = {
+QUICK = {
     "width": 16,
     "depth": 1,
     "context": 16,
@@ -34,7 +33,7 @@ QUICK: dict[str, Any] = {
     "finetune_dropout": 0.1,
     "pretrain_dropout": 0.1,
 }
-ROWS: tuple[dict[str, Any], ...] = (
+ROWS = (
     {"finetune_lr": 2e-4},
     {"finetune_lr": 2e-4, "noise": 0.5, "sharpness_iterations": 2},
     {"noise": 1.0, "finetune_steps": 0},
@@ -47,7 +46,7 @@ ROWS: tuple[dict[str, Any], ...] = (
 ON_GPU = [0, 3, 4]  # of these
 
 
-def tokens(step: int, batch: int = 5) -> np.ndarray:
+def tokens(step, batch=5):
     """A batch that two workers cannot share out evenly, with tokens that are given in its first sequence."""
     stream = np.random.default_rng(step)
     rows = (stream.integers(0, 20, (batch, 1)) + 3 * np.arange(SMALL.context + 1)) % 20
@@ -55,13 +54,13 @@ def tokens(step: int, batch: int = 5) -> np.ndarray:
     return rows.astype(np.int16)
 
 
-def train(dropout: float = 0.0) -> dict[str, np.ndarray]:
+def train(dropout=0.0):
     """A training: its losses, its weights, the loss on held-out tokens, and how many weights this worker holds."""
     module = model.decoder(SMALL, SMALL.initial(0), dropout)
     made = Trainer(
         module, model.losses, Recipe(RATE, lambda step: 1.0, 0.1, SMALL.lr_factors(), 0.0, dropout > 0, 3, "test")
     )
-    losses: list[float] = []
+    losses = []
     batch = 40 if dropout else 5
     made.train(lambda step: tokens(step, batch), STEPS, lambda _, loss: losses.append(float(loss)))
     held_out = np.concatenate([tokens(1000 + number) for number in range(15)])
@@ -74,13 +73,13 @@ def train(dropout: float = 0.0) -> dict[str, np.ndarray]:
     }
 
 
-def rows(store: Any, chosen: tuple[dict[str, Any], ...] = ROWS) -> dict[str, np.ndarray]:
+def rows(store, chosen=ROWS):
     """Whole rows, pretraining and all."""
     metrics, status = compute(columns_of(*chosen, **QUICK), np.zeros(len(chosen), int), store)
     return {**metrics, "status": status.astype(str)}
 
 
-def fine_tunings(store: Any, home: str) -> dict[str, np.ndarray]:
+def fine_tunings(store, home):
     """Rows of `checkpoints`, on conversations of a file."""
     common = {"target": f"chat:{home}/chats.jsonl", "context": 48, "finetune_steps": STEPS, "finetune_lr": RATE}
     more = ({}, {"finetune_method": "lora", "lora_rank": 4}, {"packing": True, "noise": 0.5})
@@ -89,13 +88,13 @@ def fine_tunings(store: Any, home: str) -> dict[str, np.ndarray]:
     return {**metrics, "status": status.astype(str)}
 
 
-def share() -> dict[str, np.ndarray]:
+def share():
     """This worker's part of a batch of five sequences."""
     part, first = parallel.share(np.arange(5 * 4, dtype=np.uint8).reshape(5, 4))
     return {"own": part, "first": np.array(first)}
 
 
-def main(folder: Path, rank: int, workers: int, jobs: list[str], gpus: str) -> None:
+def main(folder, rank, workers, jobs, gpus):
     """Each job's results as FOLDER/JOB.RANK.npz."""
     torch.set_num_threads(1)
     gpu = torch.device("cuda", rank) if gpus == "real" else None

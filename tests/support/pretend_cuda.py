@@ -31,10 +31,6 @@ _INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}  # whose in
 _WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"}
 
 
-class MixedDevices(RuntimeError):
-    """An operation got tensors of two devices."""
-
-
 class Pretended:
     """What was pretended.
 
@@ -45,9 +41,9 @@ class Pretended:
 
     def __init__(self, memory):
         self.syncs = Counter()
-        self.memory = self.room = memory
+        self.room = memory
         self.held = self.peak = 0
-        self._mode = "default"
+        self.mode = "default"
         self._work = threading.local()
         self._there = {}
         self._pinned = {}
@@ -80,17 +76,8 @@ class Pretended:
     def waited(self, name):
         """Count that host and GPU wait for each other; an error in the mode that refuses it."""
         self.syncs[name] += 1
-        if self._mode == "error":
+        if self.mode == "error":
             raise RuntimeError(f"called a synchronizing CUDA operation: {name}")
-
-    def set_sync_debug_mode(self, mode):
-        self._mode = mode
-
-    def set_room(self, share, device=None):
-        self.room = int(share * self.memory)
-
-    def reset_peak(self, device=None):
-        self.peak = self.held
 
     def put(self, tensor):
         if not self.is_there(tensor):
@@ -153,7 +140,7 @@ class _Dispatch(TorchDispatchMode):
         if any(there) and not all(there) and name != "copy_":
             outside = [each for each, on in zip(tensors, there, strict=True) if not on and each.dim()]
             if outside and name not in _INDEXING:
-                raise MixedDevices(
+                raise RuntimeError(
                     f"{func}: expected all tensors on one device, got {tuple(outside[0].shape)} on the host"
                 )
             if outside:
@@ -208,10 +195,8 @@ class _Functions(TorchFunctionMode):
             return of.is_pinned(args[0])
         if func in (Tensor.numpy, Tensor.__array__) and of.is_there(args[0]):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first")
-        if func is Tensor.cpu:
-            return self._moved((args[0], HOST), {})
-        if func is Tensor.cuda:
-            return self._moved((args[0], GPU), {})
+        if func in (Tensor.cpu, Tensor.cuda):
+            return self._moved((args[0], HOST if func is Tensor.cpu else GPU), {})
         if func is Tensor.to:
             return self._moved(args, kwargs)
         if func is Tensor.new_tensor or func in (torch.tensor, torch.as_tensor):
@@ -289,9 +274,9 @@ def pretended_gpu(memory=MEMORY):
         "memory_reserved": lambda device=None: found.held,
         "memory_allocated": lambda device=None: found.held,
         "max_memory_allocated": lambda device=None: found.peak,
-        "reset_peak_memory_stats": found.reset_peak,
-        "set_per_process_memory_fraction": found.set_room,
-        "set_sync_debug_mode": found.set_sync_debug_mode,
+        "reset_peak_memory_stats": lambda device=None: setattr(found, "peak", found.held),
+        "set_per_process_memory_fraction": lambda share, device=None: setattr(found, "room", int(share * memory)),
+        "set_sync_debug_mode": lambda mode: setattr(found, "mode", mode),
         "get_device_properties": lambda device=None: properties,
     }
     with contextlib.ExitStack() as stack:

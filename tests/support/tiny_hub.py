@@ -1,7 +1,6 @@
 """A local hub: revisions of a tiny Llama with a byte-level tokenizer, in the cache layout of huggingface_hub."""
 
 import hashlib
-from pathlib import Path
 
 MODEL = "test/tiny-llama"
 REVISIONS = {"step1": 1000.0, "step2": 2000.0, "step4": 4000.0}
@@ -12,7 +11,7 @@ TEMPLATE = (
 )
 
 
-def fill(cache: Path, template: str | None = TEMPLATE) -> None:
+def fill(cache, template=TEMPLATE):
     """Put the model with all its revisions into a cache. Each revision has weights of its own."""
     for number, revision in enumerate(REVISIONS):
         commit = hashlib.sha1(revision.encode()).hexdigest()
@@ -22,7 +21,7 @@ def fill(cache: Path, template: str | None = TEMPLATE) -> None:
         save(home / "snapshots" / commit, number, template)
 
 
-def save(folder: Path, seed: int, template: str | None = TEMPLATE) -> None:
+def save(folder, seed, template=TEMPLATE):
     """A model in the form of transformers' save_pretrained."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
