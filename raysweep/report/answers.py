@@ -54,13 +54,8 @@ class Answer:
         return "\n".join(lines)
 
     def plot(self) -> Axes:
-        """The first figure of the report's analysis, as the Axes of its first panel.
-
-        Axes have the names and units that the workload declares. The figure is one of pyplot: a notebook shows it below
-        the cell, `pyplot.show()` in a window, and `.figure.savefig(FILE)` saves it.
-
-        Raises InputError if there is nothing to draw.
-        """
+        """The first figure of the report's analysis, as the Axes of its first panel. It is one of pyplot: a notebook
+        shows it, and `.figure.savefig(FILE)` saves it. Raises InputError if there is nothing to draw."""
         return _shown(next(iter(self._figures().values())))
 
     def _figures(self) -> dict[str, Figure]:
@@ -87,11 +82,8 @@ def _shown(figure: Any) -> Axes:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fitted(Answer, Fit):
-    """The fit result of an analysis, over all its settings.
-
-    Its fields are those of `Fit`. `table` is the table that the report writes as CSV: one row per slice, with the
-    closed form's place `theory` and the distance `z` to it in units of the slice's own error, NaN without one.
-    """
+    """The fit result of an analysis, with the fields of `Fit`. `table` is that of the CSV: one row per slice, with the
+    closed form's place `theory` and the distance `z` to it in the slice's errors, NaN without one."""
 
     finding: Finding
     workload: Workload
@@ -102,13 +94,10 @@ class Tabled(Answer):
     """An answer with a table, None without one.
 
     Of `best`: one row per cell, the best first: its parameters, mean, standard_error, median, draws (those that are ok)
-    and computed (all of them); of single runs estimate, low and high of the mean, too. A cell most of whose draws
-    diverged or failed is left out.
-
+    and computed (all of them); of single runs estimate, low and high of the mean, too.
     Of `compare`: one row per metric and cell: the parameters, draws, difference (the second sweep less the first, mean
     over draws, in units of the metric), its 95 % interval (low, high) and that for all cells at once
-    (low_simultaneous, high_simultaneous), p_value, p_holm and status (higher, lower, no clear difference, not tested).
-
+    (low_simultaneous, high_simultaneous), p_value, p_holm and status.
     Of a function of somebody else: the DataFrame that it returned.
     """
 
@@ -117,10 +106,7 @@ class Tabled(Answer):
     workload: Workload
 
     def plot(self, metric: str | None = None) -> Axes:
-        """The figure of one metric, as for other answers; of the first one that has a figure if none is named.
-
-        Raises InputError for a metric without a figure.
-        """
+        """The figure of one metric, or of the first one that has a figure. Raises InputError without a figure."""
         if metric is None:
             return super().plot()
         figures = self._figures()
@@ -131,10 +117,7 @@ class Tabled(Answer):
 
 
 def fitted(finding: Finding, workload: Workload, level: float) -> Fitted:
-    """The fit result of a finding. level: the confidence level that the intervals are called by.
-
-    Raises InputError with the reason if there was nothing to fit.
-    """
+    """The fit result of a finding. level: of the intervals. Raises InputError if there was nothing to fit."""
     if not finding.fits:
         raise InputError("fit", sentence(finding, workload))
     whole = merged(finding.fits, next(iter(finding.tables.values())))

@@ -130,11 +130,8 @@ def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> s
 
 
 def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
-    """The estimate with its interval if one setting has it, else from where to where the estimates lie: at which values
-    of the axis that drives them, or with what holds all their intervals if these are wide.
-
-    size: 0 or 1; from 2 on without the axis, from 4 on without intervals.
-    """
+    """The estimate with its interval if one setting has it, else from where to where the estimates lie, with the axis
+    that drives them (size 0 and 1), or their median with what holds all intervals if these are wide (below 4)."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     low, high = (f"{text}{degrees}" for text in alike(group.low, group.high, error=group.error))
@@ -178,8 +175,7 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def share(finding: Finding, group: Group, workload: Workload) -> str:
-    """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is
-    clear."""
+    """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is clear."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if group.count < every or group.outcome != Outcome.UNCLEAR:
         where = ", ".join(condition_words(one, workload) for one in group.where if group.nearly)
@@ -189,8 +185,7 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def of_each(finding: Finding, group: Group, workload: Workload) -> str:
-    """Of two axes, in how many settings of each value of the one that tells most, if these are few words: "in 3 of 4
-    tasks for pythia-70m, in 0 for pythia-410m"; else empty."""
+    """Of two axes, in how many settings of each value of the one that tells most, if these are few words."""
     table, varied = finding.table, varying(finding.keys, finding.table)
     if group.count == len(table) or len(varied) != 2 or (len(group.where) == 1 and not group.nearly):
         return ""

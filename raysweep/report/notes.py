@@ -39,8 +39,7 @@ def asked_by(kind: str, names: Mapping[str, Any], workload: Workload) -> str:
 
 
 def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
-    """What each finding answers: its question, with its title if it is not the only one of this question; its title
-    alone if the space does not ask."""
+    """What each finding answers: its question, with its title if others have this question; else its title."""
     asked, out = Counter(one.question for one in findings), list[str]()
     for one in findings:
         alone = one.question and asked[one.question] == 1
@@ -53,11 +52,9 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     out = [*finding.texts[1:], *(move_words(move, finding, workload) for move in finding.moves)]
     joint = finding.facts.get("joint", {"z": 0.0})
     if abs(joint["z"]) > normal_quantile(LEVEL):
-        size = f"{number(abs(joint['distance']), 2)}{unit_of(finding.x, workload)} " * (
-            joint["distance"] * joint["z"] > 0
-        )
-        side = "above" if joint["z"] > 0 else "below"
-        out.append(f"On average the zeros lie {size}{side} theory's (z = {joint['z']:+.1f}).")
+        size = f"{number(abs(joint['distance']), 2)}{unit_of(finding.x, workload)} "
+        side = f"{size * (joint['distance'] * joint['z'] > 0)}{'above' if joint['z'] > 0 else 'below'}"
+        out.append(f"On average the zeros lie {side} theory's (z = {joint['z']:+.1f}).")
     for name, line in finding.facts.get("lines", {}).items():
         label = line_label(name, line["value"], finding.x, workload)
         out.append(f"{label} lies outside {line['outside']} of {counted(line['of'], 'interval')}.")
@@ -72,7 +69,8 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     facts = finding.facts
     for name, form in FACTS.items():
         if value := facts.get(name):
-            names = ", ".join(called(one, workload) for one in value) if isinstance(value, list) else ""
+            listed_names = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+            names = ", ".join(called(one, workload) for one in listed_names)
             out.append(form.format(count=value, names=names, x=called(finding.x, workload)))
     level = f"{100 * finding.level:g} % interval"
     if shares := facts.get("shares"):
@@ -80,10 +78,6 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         small = ["each other axis less than 1 %"] if len(large) < len(shares) else []
         rest = f"combinations of axes and chance {100 * max(0, 1 - sum(shares.values())):.0f} %"
         out.append(f"Share of variance: {', '.join([*large, *small, rest])}.")
-    if facts.get("one_draw"):
-        out.append("Each configuration has one draw, so none is told from the best; more seeds of these would decide.")
-    if until := facts.get("until"):
-        out.append(f"Rows that differ only in {called(until, workload)} share one curve, shown as far as the longest.")
     if score := facts.get("one_out"):
         out.append(f"Each setting forecast from all others: {score['inside']} of {score['of']} inside their {level}.")
     if score := facts.get("longest_out"):

@@ -45,7 +45,7 @@ class Picture:
 class Part:
     """A finding in words.
 
-    anchor: what a link names. question: what it answers; empty if the page says it. sentence: the answer.
+    anchor: what a link names. question: empty if the page or an earlier part asks it. sentence: the answer.
     first: the rows that matter most; None without a table. open: whether they are shown before a click.
     full: all rows that the page shows. figures: without the one at the top. files: the names of its CSVs.
     explored: what the script draws.
@@ -97,7 +97,7 @@ def _environment(markdown: bool) -> Environment:
     """Where templates come from. All that they show is escaped, for HTML or for Markdown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         autoescape=True,
@@ -106,8 +106,6 @@ def _environment(markdown: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["whole"] = whole
-    return environment
 
 
 def escaped(value: Any) -> Any:
@@ -123,23 +121,19 @@ def escaped(value: Any) -> Any:
 
 
 def unbroken(value: Any) -> Any:
-    """A text for HTML in which no line ends inside a number with its name or unit, a range, or an interval."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
+    """A text for HTML in which no line ends inside a number with its name or unit, a range, an interval, or a name
+    with a number, such as pythia-70m."""
+    if not isinstance(value, str) or hasattr(value, "__html__") or " " not in value:
         return value
     words = value.split(" ")
+    numbered = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in words]
+    words = [word.replace("-", f"-{JOINER}") if one else word for word, one in zip(words, numbered, strict=True)]
     out = words[:1]
     for before, after in pairwise(words):
         inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
         ranged = "to" in (before, after) and any(map(str.isdigit, before + after))
         out += [SPACE if inside or ranged else " ", after]
     return "".join(out)
-
-
-def whole(text: str) -> str:
-    """A text for HTML in which no line ends inside a name with a number: pythia-70m."""
-    words = text.split(" ")
-    named = [word[:1].isalpha() and any(map(str.isdigit, word)) for word in words]
-    return " ".join(word.replace("-", f"-{JOINER}") if one else word for word, one in zip(words, named, strict=True))
 
 
 def policy(script: str) -> str:

@@ -139,11 +139,6 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length}, log-log slope {place}",
         Outcome.DECREASING: "the best {x} falls with {length}, how fast is open, log-log slope {place}",
     },
-    "law": {
-        Outcome.RISES: "the best {x} rises with the power {place}",
-        Outcome.FALLS: "the best {x} falls with the power {place}",
-        Outcome.UNCLEAR: "its power is not clear ({place})",
-    },
     "learning_curves": {Outcome.MEASURED: "{metric} is {place} at the end"},
     "landscape": {Outcome.MEASURED: "the rise of {metric} above its middle is {place} on average"},
 }
@@ -183,8 +178,6 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.NO_EFFECT: "{it} makes no difference",
     Outcome.UNCLEAR: "no clear {effect} of {metric}",
     Outcome.MEASURED: "{metric} is {place}",
-    Outcome.RISES: "{metric} rises with {x}",
-    Outcome.FALLS: "{metric} falls with {x}",
 }
 """What a setting says where its kind has no clause of its own."""
 
@@ -217,21 +210,6 @@ SUBJECTS: Mapping[str, str] = {
     "comparison": "the difference of {metric}",
 }
 """What {it} is where such a clause comes first, by kind."""
-
-OPEN: Mapping[str, str] = {
-    **SUBJECTS,
-    "boundary": "where {metric} changes sign in {x}",
-    "predicted_boundary": "whether {meets} predicts {x}",
-    "inflection": "where {metric} turns in {x}",
-    "agreement": "whether theory and experiment agree",
-    "relation": "whether {metric} and {x} are correlated",
-    "trend": "whether {metric} changes with {x}",
-    "power_law": "the power of {x} with which {metric} grows",
-    "shift": "how far the best {x} shifts",
-    "regime": "how the best {x} changes with {length}",
-    "law": "the law of the best {x}",
-}
-"""What is not decided, by kind; else {metric}."""
 
 LEADING = 0.1
 """An axis with this share of the variance is named in a sentence."""
@@ -278,10 +256,7 @@ LAWS: Mapping[str, tuple[str, str]] = {
 LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")
 """The kinds whose curves are drawn with both axes logarithmic, and those whose lines would cover each other."""
 
-LOGGED = ("landscape", "learning_curves")
-"""The kinds of what a stage logged."""
-
-PER_METRIC = ("comparison", "curves", "engines", *LOGGED)
+PER_METRIC = ("comparison", "curves", "engines", "landscape", "learning_curves")
 """The kinds whose answer is about one metric at a time."""
 
 SIGNS = {"<=": "≤", ">=": "≥"}
@@ -292,9 +267,8 @@ SOURCES = ("intervals come from the scatter about fitted curves", "intervals com
 _SHAPES = "Intervals hold for one setting at a time, and allow for the shape of the curve between its points."
 
 METHODS: Mapping[str, str] = {
-    "boundary": "The draw is the unit: intervals come from a posterior of the mean curve and of the noise between "
-    "draws. They hold for one setting at a time; the CSV has simultaneous ones. Where draws have no variance, the zero "
-    "is that of the median, and theory is not compared.",
+    "boundary": "Intervals come from a posterior of the mean curve and of the noise between draws. They hold for one "
+    "setting at a time; the CSV has simultaneous ones. Without variance between draws the zero is that of the median.",
     "inflection": _SHAPES,
     "optimum": f"{_SHAPES} Rows from a value on at which most draws diverged are left out.",
     "joint_optimum": "All settings are fitted as one surface, its noise pooled. The best value of an axis is the one "
@@ -314,45 +288,31 @@ METHODS: Mapping[str, str] = {
     "between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
     "new seeds at this cell show how much.",
-    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond "
-    "what errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points. A "
-    "curve that stays near its first value, as at chance level, has no turn. The CSV has each fall.",
+    "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond what "
+    "errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
     "Intervals hold for one setting at a time. Where all cells share one seed, they are about its curve; more seeds "
     "show the mean. Rows from a value on at which most draws diverged are left out.",
-    "single_runs": "Cells have one run each, and the best of many runs is too good. Estimates are what new runs would "
-    "give on average: known errors, or noise pooled over all slices, say how far to believe a run. The CSV has runs.",
+    "single_runs": "Estimates are what new runs would give on average, since the best of many is too good: known "
+    "errors, or noise pooled over all slices, say how far to believe a run.",
     "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
     "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
     "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
-    "power_law": (
-        "Each draw has a least-squares line of its own on log scales; the interval is Student's t over their slopes. "
-        "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
-        "from the first value to the last, by a parabola."
-    ),
-    "shift": (
-        "The best value is fitted in both settings at each value of the axis that is averaged over, and the logarithm "
-        "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
-        "An interval that holds 1 shows no shift."
-    ),
-    "regime": (
-        "The slope is that of a least-squares line of the log best rate over the log length; bounds count as bounds. "
-        "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
-        "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate."
-    ),
-    "law": (
-        "All settings are fitted as one surface. The law is drawn from the posteriors of their best values; bounds "
-        "count as bounds, and settings scatter around it. Forecasts are of a new setting."
-    ),
-    "learning_curves": (
-        "Each mean is over the ok draws, where all of them logged; its band is Student's t over draws, at each point "
-        "by itself."
-    ),
-    "landscape": (
-        "The figure shows one draw: others have other directions. The numbers are means over draws of how much higher "
-        "the values are on average over the grid than in the middle, with Student's t interval."
-    ),
+    "power_law": "Each draw has a least-squares line on log scales; the interval is Student's t over their slopes. "
+    "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
+    "from the first value to the last, by a parabola.",
+    "shift": "The best value is fitted in both settings at each value of the axis that is averaged over, and the log "
+    "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
+    "An interval that holds 1 shows no shift.",
+    "regime": "The slope is that of a least-squares line of log best rate over log length; bounds count as bounds. "
+    "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
+    "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate.",
+    "law": "All settings are fitted as one surface. The law is drawn from the posteriors of best values; settings "
+    "scatter around it, and forecasts are of a new one.",
+    "learning_curves": "Means are over the ok draws, where all of them logged; bands are Student's t at each point.",
+    "landscape": "The figure shows one draw: others have other directions. Numbers are means over draws of how much "
+    "higher the values are on average over the grid than in the middle, with Student's t interval.",
 }
 """How the numbers of a kind are made, in at most three sentences."""
 
@@ -409,6 +369,8 @@ FACTS: Mapping[str, str] = {
     "silent": "Settings in which nothing was logged: {count}.",
     "pooled": "Rows of different {names} are pooled; to keep them apart, name these under `by`.",
     "apart": "The reference has no row at the {names} of the others, so pairs differ in that too.",
+    "until": "Rows that differ only in {names} share one curve, shown as far as the longest.",
+    "one_draw": "Each configuration has one draw, so none is told from the best; more seeds of these would decide.",
     "missing": "Left out, because no closed form stands beside two usable draws: {names}.",
 }
 """What a reader must know of facts that are a count or names, unless there are none."""

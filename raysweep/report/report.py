@@ -11,7 +11,7 @@ import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
@@ -26,7 +26,7 @@ from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import SOURCES
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
-from raysweep.report.sentences import sentence
+from raysweep.report.sentences import sentence, undecided
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
 from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
@@ -41,11 +41,9 @@ FEWEST, LATER = 3, 4
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report that was written. It shows itself as its answers, and the place of its page.
+    """A report that was written, which shows itself as its answers and the place of its page.
 
-    directory: its folder. findings: what each analysis finds.
-    answer: one sentence per finding, after its question if the space asks one.
-    files: all files that were written.
+    answer: one sentence per finding, after its question if the space asks one. files: all that were written.
     """
 
     directory: AnyPath
@@ -84,10 +82,8 @@ def write_report(
     on_step: Callable[[int, int], None] = lambda done, total: None,
     on_answer: Callable[[Sequence[str]], None] = lambda answer: None,
 ) -> Report:
-    """Write report.html (self-contained), report.md, report.json, figures/ and tables/.
-
-    Figures and tables of an earlier report in `directory` are removed if this report does not have them. A file that no
-    report wrote is never changed.
+    """Write report.html (self-contained), report.md, report.json, figures/ and tables/. Figures and tables of another
+    report in `directory` go if this report does not have them; a file that no report wrote is never changed.
 
     frame: one row per (cell, seed) with status, parameters, metrics and closed forms (`_theory`); the rows of several
         sweeps are told apart by the column `sweep`, in the order of `spaces`.
@@ -194,9 +190,8 @@ def page_of(
 ) -> dict[str, Any]:
     """All that the page shows, by what templates call it.
 
-    set_up: one line on what was varied. meanings: of the metric, of papers. rows: one line on cells, seeds, statuses.
-    figure: the picture at the top. about: the anchor of its part. state: what is missing while the sweep runs or after
-    it was cut short. details: the set-up in full. provenance: where the numbers come from. spaces: resolved, as JSON.
+    set_up: what was varied. meanings: what the metric is. rows: cells, seeds and statuses. figure: the picture at the
+    top. about: the anchor of its part. state: what is missing. details: the set-up in full. spaces: resolved, as JSON.
     """
     top = next((k for k, some in enumerate(pictures) if some), None)
     headings = headings_of(findings, workload)
@@ -211,7 +206,7 @@ def page_of(
                 f"part-{k}",
                 title(finding, workload),
                 headings[k] if k or finding.question else "",  # the page begins with the first one's
-                sentence(finding, workload),
+                sentence(replace(finding, question=headings[k]), workload),
                 first if first and first.head else None,
                 lines <= room,
                 whole_table(finding, workload) if settings else None,
@@ -231,7 +226,7 @@ def page_of(
     missing = f"{len(frame):,} of {counted(every, 'row')}{one_seed}" if about.missing else ""
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
     given = all(error_column(frame, one.metric, workload) for one in sure)
-    early = missing and parts and not about.reload and set(findings[0].table["outcome"]) == {Outcome.UNDECIDED}
+    early = missing and parts and not about.reload and undecided(findings[0])
     return {
         "sweep": about.sweep,
         "question": asked,

@@ -1,8 +1,5 @@
-"""The sentence of a finding, composed of clauses: what most settings say, in how many, whether theory agrees, and what
-the others say.
-
-Clauses are added in that order as long as the sentence has at most `MOST` words.
-"""
+"""The sentence of a finding: clauses on what most settings say, in how many, what the others say, and whether theory
+agrees, as many as fit in `MOST` words."""
 
 from __future__ import annotations
 
@@ -34,16 +31,15 @@ from raysweep.report.clauses import (
     which,
 )
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
-from raysweep.report.phrases import FURTHER, LEADING, LOGGED, NOTHINGS, NOUNS, OPEN, PER_METRIC, POWERS, WAYS
+from raysweep.report.notes import title
+from raysweep.report.phrases import FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DRIVEN, DETAILS = 6, 2, 4
+SIZES, DRIVEN, DETAILS = 6, 2, 3
 """In how many lengths a place is said, in how many of them with its axis, see `place_words`, and what others say, see
 `_others`."""
-WHAT = ("metric", "x", "length", "meets")
-"""What names what is undecided."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -59,7 +55,13 @@ def sentence(finding: Finding, workload: Workload) -> str:
     for one in parts:
         answer = _answer(one, workload, MOST // min(len(parts), 2))
         text = _longer(text, answer, "; {}") if text else answer
-    return capitalized(text) + "."
+    asked = f"{title(finding, workload)} " if not finding.question and undecided(finding) else ""
+    return _fitting(f"{asked}{capitalized(text)}.", f"{capitalized(text)}.")
+
+
+def undecided(finding: Finding) -> bool:
+    """Whether no setting is decided."""
+    return set(finding.table["outcome"]) == {Outcome.UNDECIDED}
 
 
 def _by_metric(finding: Finding) -> list[Finding]:
@@ -71,10 +73,6 @@ def _by_metric(finding: Finding) -> list[Finding]:
         facts = {**finding.facts, **({"constants": [setting["against"]]} if "against" in setting else {})}
         out.append(replace(finding, metric=setting.get("metric", finding.metric), keys=keys, table=table, facts=facts))
     return out
-
-
-def _first_setting(finding: Finding, workload: Workload) -> str:
-    return settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
 
 
 def _answer(finding: Finding, workload: Workload, most: int) -> str:
@@ -94,7 +92,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), brief_words(finding, lead, workload)]
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
-        words, at = [f"; {clause(finding, group, workload)}" for group in others], _first_setting(finding, workload)
+        words = [f"; {clause(finding, group, workload)}" for group in others]
+        at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
@@ -120,11 +119,9 @@ def unique(*texts: str) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _wheres(
-    finding: Finding, lead: Group, others: Sequence[Group], workload: Workload
-) -> list[tuple[list[str], list[str]]]:
+def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[tuple[list[str], ...]]:
     """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
-    others are only counted, and nothing if the others are named. After these, the shortest form."""
+    others are only counted, and nothing if these are named. Then the shortest form."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [([""], [])] * DETAILS
@@ -134,20 +131,18 @@ def _wheres(
     some = [f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,} of {every:,}"]
     in_all = unique(*some), [f" in {lead.count:,}"]
     every_named = bool(others) and all(which(finding, group, workload) for group in others)
-    return [named if every_named and detail < 2 else in_all for detail in range(DETAILS)]
+    return [in_all if detail or not every_named else named for detail in range(DETAILS)]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
-    """What further settings say, and which or how many they are, in `DETAILS` lengths: with what they need, without,
-    with counts alone, and in few words. first: what the leading ones say."""
+    """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, with counts
+    alone, and in few words. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
-        named = which(finding, group, workload) or count
-        needs = _all_need(finding, workload) if group.outcome == Outcome.UNDECIDED else ""
-        forms = (f"{text}{named}" + f" (needs {needs})" * bool(needs), text + named, text + count, brief + count)
+        forms = (text + (which(finding, group, workload) or count), text + count, brief + count)
         for said, form in zip(out, forms, strict=True):
             said.append(form)
     return out
@@ -252,8 +247,7 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group in a sentence: first the best, then places if a quarter of all settings have one, then the
-    most frequent."""
+    """The place of a group: first the best, then places if a quarter of settings have one, then the most frequent."""
     located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
     return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
@@ -282,17 +276,12 @@ def _together(finding: Finding, workload: Workload) -> str:
 
 
 def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
-    """What is added to what most settings say, with the mark before it, the longest form first: what is undecided and
-    what would decide it, beside which setting a shift is, in how many settings a power changes, or where what was
-    logged is least and most."""
+    """What is added to what most settings say, with the mark before it, the longest form first: what would decide it,
+    beside which setting a shift is, or in how many settings a power changes."""
     table, facts = finding.table, finding.facts
     if lead.outcome == Outcome.UNDECIDED:
-        about = {**facts, "x": finding.x, "metric": finding.metric}
-        names = {key: called(about[key], workload) for key in WHAT if key in about}
-        what = "" if finding.question else f": {OPEN.get(finding.kind, '{metric}').format(**names)}"
         needs, together = _all_need(finding, workload), _together(finding, workload)
-        takes = f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together)
-        return unique(what + takes, what, takes, "")
+        return unique(f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together), "")
     out = ""
     if overall := facts.get("overall"):
         out = f"; over all cells {interval(overall['rank_correlation'], overall['low'], overall['high'])}"
@@ -300,11 +289,6 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
         out = f", beside {settings(base, workload)}"
     elif bends := facts.get("bends"):
         out = "; only roughly a power law" + (f" in {bends}" if len(table) > 1 else "")
-    measured = table[table["outcome"] == Outcome.MEASURED]
-    if finding.kind in LOGGED and len(measured) > 1:
-        varied = varying(finding.keys, table)
-        extremes = (measured.loc[row, varied] for row in (measured["estimate"].idxmin(), measured["estimate"].idxmax()))
-        out = "; least with {}, most with {}".format(*(settings(end.to_dict(), workload) for end in extremes))
     return unique(out, "")
 
 

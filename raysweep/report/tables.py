@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import EXPLAINED, conditions, telling_axis, told_by
+from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_axis, told_by
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.analyses.series import ends_of
 from raysweep.errors import printable
 from raysweep.numbers import alike, interval, number, shared_decimals
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, condition_words, needed_words, outcome_words
+from raysweep.report.clauses import as_said, brief_words, condition_words, needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS
@@ -29,8 +29,6 @@ FIRST, SHOWN = 8, 60
 NOTHING = "–"
 COUNTED = 4
 """The most outcomes that a table counts."""
-DECADE = 10
-"""Of estimates that are further apart than this factor a median says little."""
 SHORT = 24
 """The most letters of a setting that stands in one line."""
 
@@ -150,13 +148,13 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
-    far = any(0 < DECADE * one["estimate"].min() < one["estimate"].max() for one in places)
-    if tells["rank"] >= EXPLAINED and not far:
+    if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))
+    words = {group.outcome: brief_words(finding, group, workload) for group in groups_of(finding)}
     outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():
         counts = [int((part["outcome"] == one).sum()) for part in parts]
-        columns.append((outcome_words(one, finding), True, [str(count or "") for count in counts]))
+        columns.append((words[one], True, [str(count or "") for count in counts]))
     some = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
     others = [called(one, workload) for one in varying(finding.keys, table)]
     every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"

@@ -28,7 +28,9 @@ EXACT_START = Parameter(
 Loss = partial(Metric, direction="minimize")
 Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
 GAIN = Gain(
-    "transferability_finetune", "risk_scratch - risk_finetune; positive: transfer helps", label="gain by fine-tuning"
+    "transferability_finetune",
+    "risk from scratch minus that after fine-tuning; positive: transfer helps",
+    label="gain by fine-tuning",
 )
 
 

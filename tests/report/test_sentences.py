@@ -105,9 +105,10 @@ def test_laws_are_powers_in_as_many_settings_as_have_one() -> None:
 
 def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
     none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
-    assert laws(none, needed=Needed.MORE_X) == ("Not yet known: the law of the best lr (needs more values of lr).")
+    asked = "How does the best lr for loss scale with N and D?"
+    assert laws(none, needed=Needed.MORE_X) == f"{asked} Not yet known (needs more values of lr)."
     assert laws(none, reason=Reason.AXES_TOGETHER) == (
-        "Not yet known in both settings: the law of the best lr; N and D vary together."
+        f"{asked} Not yet known in both settings; N and D vary together."
     )
 
 

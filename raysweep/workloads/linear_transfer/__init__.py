@@ -87,7 +87,7 @@ METRICS = (
     Loss("risk_finetune", "population risk after fine-tuning", label="risk after fine-tuning"),
     Gain(
         "transferability_linear",
-        "risk_scratch - risk_linear; positive: transfer helps",
+        "risk from scratch minus that of linear transfer; positive: transfer helps",
         label="gain by linear transfer",
     ),
     common.GAIN,

@@ -101,12 +101,12 @@ METRICS = (
     ),
     Gain(
         "transferability_linear",
-        "risk_scratch - risk_linear; positive: transfer helps",
+        "risk from scratch minus that of linear transfer; positive: transfer helps",
         label="gain by linear transfer",
     ),
     Gain(
         "transferability_linear_descent",
-        "risk_scratch - risk_linear_descent",
+        "risk from scratch minus risk_linear_descent",
         label="gain by linear transfer with descent",
     ),
     Scratch("scratch_loss", "training loss of the networks from scratch", label="training loss from scratch"),
