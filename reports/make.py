@@ -25,7 +25,7 @@ from raysweep.space import space_files
 
 HERE = Path(__file__).parent
 MANIFEST = HERE / "manifest.json"
-WIDTH, COLORS = 1100, 64  # of a picture: sharp beside a row of the gallery, and about 30 kB
+WIDTH = 1100  # of a picture: sharp beside a row of the gallery, and about 40 kB
 
 
 def space_digest(entry: dict[str, Any]) -> str:
@@ -65,12 +65,12 @@ def make(name: str, entry: dict[str, Any], storage: Path) -> dict[str, Any]:
 
 
 def shrink(source: Path, target: Path) -> None:
-    """A picture with few colours, small enough to be committed."""
+    """A picture with 256 colours, small enough to be committed."""
     from PIL import Image
 
     image = Image.open(source).convert("RGB")
     image.thumbnail((WIDTH, WIDTH))
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(target, optimize=True)
+    image.quantize(dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 if __name__ == "__main__":
