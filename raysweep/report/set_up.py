@@ -114,7 +114,7 @@ def varied_in_short(design: Design, workload: Workload) -> str:
 
 
 def _range(name: str, design: Design, workload: Workload) -> str:
-    """An axis from which a search draws any value: "lr 0.001 to 1 (log)"; empty for a list."""
+    """An axis from which a search draws any value: "lr = 0.001 to 1 (log)"; empty for a list."""
     scales = {space["ranges"][name] for space in design.spaces if name in (space.get("ranges") or {})}
     if not scales:
         return ""
