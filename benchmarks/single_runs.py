@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,7 @@ kink at the zero that the noise hides is covered least.
 GRIDS, NOISE_SIZES = ((4, 8), (6, 12), (12, 20)), (0.02, 0.05, 0.1)
 
 
-def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict[str, object]:
+def measured(shape: str, noise: str, size: tuple[int, int], number: int) -> dict[str, Any]:
     """One simulated grid."""
     rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size])
     slices, values = size

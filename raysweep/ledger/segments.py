@@ -102,7 +102,8 @@ def write_segment(path: AnyPath, rows: Iterable[Row]) -> None:
     digest = hashlib.sha256()
     for row in rows:
         changed: dict[str, Any] = {"metrics": {name: encode(value) for name, value in row["metrics"].items()}}
-        changed |= {key: _encoded(row[key]) for key in CURVES if key in row}  # type: ignore[literal-required]
+        curves: dict[str, Any] = {key: value for key, value in row.items() if key in CURVES}
+        changed |= {key: _encoded(value) for key, value in curves.items()}
         if "asked" in row:
             changed["asked"] = plain(row["asked"])  # a value may be infinite
         if "error" in row:  # it may quote a file's name that is no UTF-8, as half of a surrogate pair

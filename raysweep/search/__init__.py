@@ -83,8 +83,9 @@ def _number(space: Space, cells: Cells, asked: list[list[int]]) -> None:
         parameter, why = cells.complaint or ("", "exclude leaves out every cell")
         path = f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}" if parameter else "exclude"
         raise InputError(path, f"{why} (in the last of the cells that the search asked for)")
+    assert cells.asked is not None  # these cells are asked for
     for number, cell in enumerate(chosen):
-        cells.asked[cell]["number"] = number  # type: ignore[index]
+        cells.asked[cell]["number"] = number
 
 
 def _drawn(space: Space, cells: Cells, count: int) -> list[int]:

@@ -70,4 +70,4 @@ def test_near_the_best_the_error_follows_the_noise(noise: float) -> None:
 
 def test_the_benchmark_of_single_runs_covers_a_knee() -> None:
     one = measured("knee", "normal", (6, 7), 0)
-    assert 0.8 < float(one["coverage"]) <= 1  # type: ignore[arg-type]
+    assert 0.8 < one["coverage"] <= 1
