@@ -17,6 +17,8 @@ from raysweep.numbers import NOTHING
 
 EXPLAINED = 0.5
 """The least share of the variance of estimates that lies between the values of an axis that is named beside them."""
+FARTHER = 0.1
+"""The share of a range of medians by which all estimates may reach farther without a word."""
 KEYS, LISTED = 2, 3
 """The most axes of a condition, and the most values that one lists."""
 NEARLY = 0.85
@@ -41,7 +43,8 @@ class Group:
     low, high: the smallest and the largest estimate; of one-sided settings with a bound the loosest one; else NaN.
     error: the median half width of the intervals; NaN without one.
     ends: two conditions on one axis, if it drives the estimates: where they are smallest and where largest, by the
-    median at each of its values, which low and high then are; empty if none does.
+    median at each of its values, which low and high then are; empty if none does. medians: whether all estimates
+    reach farther than these medians, by a tenth of what lies between.
     reach: the middle of the estimates, and from where to where the intervals reach, if one is wider than the range of
     the estimates, which alone would look too certain; of a single setting its estimate and interval; else empty.
     """
@@ -54,6 +57,7 @@ class Group:
     high: float
     error: float = np.nan
     ends: tuple[Condition, ...] = ()
+    medians: bool = False
     reach: tuple[float, ...] = ()
 
 
@@ -72,7 +76,9 @@ def groups_of(finding: Finding) -> list[Group]:
         low, high, ends = driven(some.assign(estimate=located), finding.keys)
         reach = reach_of(some, every=finding.kind == "regime")  # a verdict is of the interval
         error = float(((some["high"] - some["low"]).replace(np.inf, np.nan) / 2).median())
-        out.append(Group(Outcome(outcome), int(count), where, not exact and bool(where), low, high, error, ends, reach))
+        medians = bool(ends) and float(np.ptp(located)) > (1 + FARTHER) * (high - low)
+        about = (not exact and bool(where), low, high, error, ends, medians, reach)
+        out.append(Group(Outcome(outcome), int(count), where, *about))
     return out
 
 

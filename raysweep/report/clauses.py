@@ -137,7 +137,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     low, high = (f"{text}{degrees}" for text in alike(group.low, group.high, error=group.error))
     if group.ends and size < 2:
         smallest, largest = ends_words(group, workload)
-        return f"{low} at {smallest} to {high}{unit} at {largest}"
+        return f"{low} at {smallest} to {high}{unit} at {largest}{' (medians)' * group.medians}"
     if not group.reach or size >= 4:
         return f"{low if low == high else f'{low} to {high}'}{unit}"
     middle, *ends = (f"{text}{degrees}" for text in alike(*group.reach, error=group.error))

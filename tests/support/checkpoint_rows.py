@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from workload_rows import table_of
 
 from raysweep.trial import chain
 from raysweep.workloads.checkpoints import WORKLOAD
 from tests.support import tiny_hub
+from tests.support.workload_rows import table_of
 
 QUICK = {
     "model": tiny_hub.MODEL,

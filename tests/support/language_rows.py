@@ -1,12 +1,12 @@
 """Rows of the workload `language` and the names of their stages, for its tests."""
 
 import numpy as np
-from workload_rows import table_of
 
 from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.trial import chain
 from raysweep.workloads.language import WORKLOAD
+from tests.support.workload_rows import table_of
 
 QUICK = {
     "width": 16,
