@@ -13,7 +13,7 @@ NOTHING = 1e-12
 """An error or a half width that is smaller than this share of its value is rounding, and the value exact."""
 EXACT = 12
 """Significant digits of a large exact value."""
-COARSE, LEAST = 3.0, 100.0
+COARSE, APART = 3.0, 100.0
 """Of an error from 0.35 to 1 one digit is shown, of one from 0.1 on two. Columns whose errors are further apart than
 the second factor share no decimals."""
 
@@ -84,7 +84,7 @@ def shared_decimals(values: np.ndarray, errors: np.ndarray) -> int | None:
     """The decimals of a column of values with errors, as most of these leave; None if one number does not fit all."""
     errors = np.sort(errors[np.isfinite(errors) & (errors > 0)])
     largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    if not len(errors) or largest >= 1e4 or errors[-1] > LEAST * errors[0]:
+    if not len(errors) or largest >= 1e4 or errors[-1] > APART * errors[0]:
         return None
     most, middle = (places_for(COARSE * error) for error in (errors[0], errors[len(errors) // 2]))
     return max(middle, most - 1)

@@ -135,11 +135,12 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     low, high = (f"{text}{degrees}" for text in alike(group.low, group.high, error=group.error))
+    medians = " (medians)" * group.medians
     if group.ends and size < 2:
         smallest, largest = ends_words(group, workload)
-        return f"{low} at {smallest} to {high}{unit} at {largest}{' (medians)' * group.medians}"
+        return f"{low} at {smallest} to {high}{unit} at {largest}{medians}"
     if not group.reach or size >= 4:
-        return f"{low if low == high else f'{low} to {high}'}{unit}"
+        return f"{low if low == high else f'{low} to {high}'}{unit}{medians}"
     middle, *ends = (f"{text}{degrees}" for text in alike(*group.reach, error=group.error))
     several = group.count > 1
     sure = f"{100 * finding.level:g} %{' intervals' * several}: {' to '.join(ends)}"

@@ -65,7 +65,7 @@ def _steps(stage: str, rows: Rows, start: np.ndarray, context: trial_context.Con
     step, weights = state["step"], state["weights"]
     force = rows["rate"][:, None] if stage == "finetune" else 0.5
     while step < STEPS:
-        time.sleep(rows.row()["pause"] / STEPS)
+        time.sleep(rows.row()["pause"] / STEPS)  # the work of this step
         step += 1
         weights = weights + force * np.sin(3 * weights + step + (context.point or 0) + rows.seed)
         context.log(step, loss=np.square(weights).mean(-1))

@@ -13,6 +13,7 @@ from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice
+from raysweep.analyses.series import PANELS
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.best import Pair
@@ -22,8 +23,6 @@ from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context, expect
-
-PANELS = 4
 
 
 @dataclass(frozen=True, eq=False)

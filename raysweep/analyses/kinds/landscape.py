@@ -15,6 +15,7 @@ from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metr
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Where, groups, spread
+from raysweep.analyses.series import PANELS
 from raysweep.fits.statistics import mean_band
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
@@ -22,8 +23,6 @@ from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
 MIDDLE, MORE = ("middle", "middle_low", "middle_high"), ("more", "more_low", "more_high")
-PANELS = 4
-"""The most settings that a figure shows, one in a row."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,12 @@ from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, groups, plain_means, spread
-from raysweep.analyses.series import CurvesPlot, Panel, Series
+from raysweep.analyses.series import PANELS, CurvesPlot, Panel, Series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-
-PANELS = 4
 
 
 def run(question: Question) -> Finding:
