@@ -1,7 +1,5 @@
 """What tests share: spaces on disk, the command line (here and as a process), a sandbox workload, one Ray."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -9,10 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import documented
 import pytest
@@ -22,8 +20,7 @@ from spaces import small_space, written
 from tests.chaos.waiting import PATIENCE, hear, wait_for
 
 if TYPE_CHECKING:
-    from raysweep.stages.store import Store
-    from raysweep.sweep import Sweep
+    pass
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")  # 15 by default: beside other tests its workers would starve
@@ -61,7 +58,7 @@ Call = Callable[..., Outcome]
 """The fixture `call`."""
 
 
-def command(*arguments: str | Path, first: str = "") -> list[str]:
+def command(*arguments, first=""):
     """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests.
     `first` is code that is executed before."""
     return [
@@ -72,17 +69,17 @@ def command(*arguments: str | Path, first: str = "") -> list[str]:
     ]
 
 
-def process(*arguments: str | Path, first: str = "", **options: Any) -> Outcome:
+def process(*arguments, first="", **options):
     """The command line as a process of its own, to its end; `first` is executed in it first."""
     return _ended(command(*arguments, first=first), **options)
 
 
-def python(program: str | Path, *arguments: str | Path, **options: Any) -> Outcome:
+def python(program, *arguments, **options):
     """Code, or a file of it, as a process of its own, to its end."""
     return _ended([sys.executable, *(("-c",) if isinstance(program, str) else ()), program, *arguments], **options)
 
 
-def _ended(words: Sequence[str | Path], env: Mapping[str, str | None] | None = None, **options: Any) -> Outcome:
+def _ended(words, env=None, **options):
     """A process at its end, with these changes to the environment and these options of Popen."""
     environment = {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
     usual = {"stdin": subprocess.DEVNULL, "timeout": PATIENCE, "env": environment, **options}
@@ -90,14 +87,14 @@ def _ended(words: Sequence[str | Path], env: Mapping[str, str | None] | None = N
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def ok(outcome: Outcome) -> Outcome:
+def ok(outcome):
     """The outcome of a command that ended with exit code 0."""
     assert outcome.code == 0, outcome
     return outcome
 
 
 @contextlib.contextmanager
-def told(begins: str, *parts: str) -> Iterator[None]:
+def told(begins, *parts):
     """The block ends in an InputError of one line that begins so and holds these parts."""
     from raysweep.errors import InputError
 
@@ -110,7 +107,7 @@ def told(begins: str, *parts: str) -> Iterator[None]:
         assert part in line, line
 
 
-def refused(outcome: Outcome, begins: str, *parts: str) -> None:
+def refused(outcome, begins, *parts):
     """Exit 2, nothing on stdout, one plain line on stderr that begins so and holds these parts."""
     assert outcome.code == 2, outcome
     assert outcome.out == ""
@@ -124,7 +121,7 @@ def refused(outcome: Outcome, begins: str, *parts: str) -> None:
         assert part in outcome.err
 
 
-def halted(outcome: Outcome, begins: str, *parts: str) -> str:
+def halted(outcome, begins, *parts):
     """Exit 2, nothing on stdout, no traceback, and a last line on stderr that begins so and holds these parts; the
     line."""
     assert outcome.code == 2, outcome
@@ -137,15 +134,13 @@ def halted(outcome: Outcome, begins: str, *parts: str) -> str:
     return last
 
 
-def sql(database: Path, statement: str) -> list[tuple[Any, ...]]:
+def sql(database, statement):
     """Apply a statement to a database of SQLite; the rows that it gives."""
     with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db, db:
         return db.execute(statement).fetchall()
 
 
-def until(
-    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
-) -> None:
+def until(condition, process=None, seconds=PATIENCE):
     """Wait for a condition. The test fails if it does not come about in time, or if a process that it depends on ends
     before, with what that process said."""
     if wait_for(condition, process, seconds):
@@ -161,7 +156,7 @@ def until(
 
 
 @contextlib.contextmanager
-def nobody_else_writes(database: Path) -> Iterator[None]:
+def nobody_else_writes(database):
     """What wants to write there waits."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
@@ -170,9 +165,7 @@ def nobody_else_writes(database: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def driving(
-    *arguments: str | Path, first: str = "", before: tuple[str, ...] = (), **options: Any
-) -> Iterator[subprocess.Popen[str]]:
+def driving(*arguments, first="", before=(), **options):
     """A command that goes on as a process of its own, in a session of its own; killed at the end of the block. `first`
     is executed in it; `before` are words before the command, `options` those of Popen."""
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
@@ -187,7 +180,7 @@ def driving(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def notes(tmp_path_factory):
     """The notes of this user are those of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
@@ -195,14 +188,14 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def own_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_notes(tmp_path, monkeypatch):
     """The notes of this user are those of this test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state"
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fits_in_this_process() -> Iterator[None]:
+def fits_in_this_process():
     """Beside other tests a fit has no core to spare for processes of its own."""
     from raysweep.fits import processes
 
@@ -211,7 +204,7 @@ def fits_in_this_process() -> Iterator[None]:
         yield
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+def pytest_runtest_setup(item):
     if item.get_closest_marker("gpu"):
         import torch
 
@@ -220,31 +213,31 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
-def kind(request: pytest.FixtureRequest) -> str:
+def kind(request):
     """The kind of GPU: one that is pretended, and a real one where there is one."""
     return str(request.param)
 
 
 @pytest.fixture
-def a_gpu(kind: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def a_gpu(kind):
     from pretend_cuda import pretended_gpu
 
     return pretended_gpu if kind == "pretended" else contextlib.nullcontext
 
 
 @pytest.fixture
-def gpu(a_gpu: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
+def gpu(a_gpu):
     with a_gpu():
         yield
 
 
 @pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Call]:
+def call(capfd):
     """The command line in this process: the same function, hundreds of times faster."""
     from raysweep.driver import signal_handlers
     from raysweep.main import main
 
-    def run(*arguments: str | Path) -> Outcome:
+    def run(*arguments):
         capfd.readouterr()
         try:
             main([str(argument) for argument in arguments])
@@ -263,18 +256,18 @@ def call(capfd: pytest.CaptureFixture[str]) -> Iterator[Call]:
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Path:
+def storage(tmp_path):
     """Where sweeps of this test go; not there yet."""
     return tmp_path / "storage"
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
+def space(tmp_path):
     return written(tmp_path, small_space())
 
 
 @pytest.fixture
-def small(call: Call, storage: Path, tmp_path: Path) -> Path:
+def small(call, storage, tmp_path):
     """The folder of a finished sweep."""
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
     ok(call("run", tmp_path / "small.yaml", "--storage", storage, *QUIET))
@@ -282,13 +275,13 @@ def small(call: Call, storage: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def finished(small: Path) -> Path:
+def finished(small):
     """A storage with the finished sweep `small`."""
     return small.parent
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path, monkeypatch):
     """The working directory: a folder with nothing in it."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -297,7 +290,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sandbox_path(tmp_path_factory):
     """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
     `cramped`, `logging`, `staged`, `valley`, several `toy` and the documented `digits` and `digits_together` by entry
     point, as a package would."""
@@ -329,7 +322,7 @@ def sandbox_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def installed(folder: Path, group: str = "raysweep.workloads", **points: str) -> None:
+def installed(folder, group="raysweep.workloads", **points):
     """What pip would leave in a folder on the path for a package that brings these workloads, or other entry points."""
     information = folder / "raysweep_tested-1.0.dist-info"
     information.mkdir(parents=True)
@@ -339,10 +332,10 @@ def installed(folder: Path, group: str = "raysweep.workloads", **points: str) ->
 
 
 @pytest.fixture
-def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def bring(tmp_path, monkeypatch):
     """Brings workloads by entry point in this process, as a package would; the folder that is on the path for it."""
 
-    def bring(**workloads: str) -> Path:
+    def bring(**workloads):
         installed(tmp_path / "site", **workloads)
         monkeypatch.syspath_prepend(tmp_path / "site")
         return tmp_path / "site"
@@ -351,26 +344,26 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
 
 
 @pytest.fixture
-def apart(sandbox: Path, tmp_path: Path) -> Path:
+def apart(sandbox, tmp_path):
     """The small space in a file, the rows of each seed a pack alone."""
     return written(tmp_path, small_space(workload="apart"))
 
 
 @pytest.fixture
-def sandbox(sandbox_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sandbox(sandbox_path, monkeypatch):
     """The workload `sandbox` and its like, here and in processes started here; returns the folder on the path."""
     monkeypatch.syspath_prepend(str(sandbox_path))
     monkeypatch.setenv("PYTHONPATH", _before(sandbox_path))
     return sandbox_path
 
 
-def _before(folder: Path) -> str:
+def _before(folder):
     """PYTHONPATH with a folder in front."""
     return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="session")
-def ray_cluster(sandbox_path: Path) -> Iterator[str]:
+def ray_cluster(sandbox_path):
     """One Ray of two CPUs for the whole run; its address."""
     import logging
 
@@ -396,7 +389,7 @@ def ray_cluster(sandbox_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.long)])
-def executor(request: pytest.FixtureRequest) -> str:
+def executor(request):
     """This process, and in `make test-long` Ray too."""
     if request.param == "ray":
         request.getfixturevalue("ray_cluster")
@@ -404,14 +397,14 @@ def executor(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Store:
+def local(tmp_path):
     from raysweep.stages.store import Store
 
     return Store(tmp_path / "store", lease_seconds=20.0)
 
 
 @pytest.fixture(params=["local", "memory"])
-def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def any_store(request, tmp_path):
     """A stage store in a folder, then one on another file system."""
     from raysweep.stages.store import Store
 
@@ -425,7 +418,7 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]
     fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
 
 
-def run(storage: Path, space: Any = None, **options: Any) -> Sweep:
+def run(storage, space=None, **options):
     """A sweep alone with its rows: in this process, without mirror and report, and nothing is said."""
     import raysweep
 
@@ -433,15 +426,15 @@ def run(storage: Path, space: Any = None, **options: Any) -> Sweep:
     return raysweep.run(space or small_space(), storage=storage, **{**usual, **options})
 
 
-def rows(sweep: Sweep) -> list[dict[str, Any]]:
+def rows(sweep):
     return sweep.results().to_dict("records")
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def assert_same_rows(rows: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
+def assert_same_rows(rows, expected):
     """The same rows in the same order, numbers to 1e-9 (batching changes the last digits), seconds aside."""
     assert len(rows) == len(expected)
     for one, other in zip(rows, expected, strict=True):

@@ -14,7 +14,7 @@ from raysweep.plan.identity import source_digest
 FILE = Path(__file__).with_name("identity_digests.json")
 
 
-def current() -> dict[str, dict[str, str]]:
+def current():
     """{workload: {identity_version: digest of its source}} of the workloads of raysweep itself."""
     declared = [workloads.get(name) for name in workloads.BUILT_IN]
     return {workload.name: {str(workload.identity_version): source_digest(workload.sources)} for workload in declared}

@@ -1,19 +1,17 @@
 """Rows that an older code of their workload computed are reused, replaced or refused, as one asks."""
 
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Call, assert_same_rows, files_of, installed, ok, process, refused, rows
+from conftest import QUIET, assert_same_rows, files_of, installed, ok, process, refused, rows
 from spaces import small_space, written
 
 import raysweep
-from raysweep.query.sweep import Sweep, open_sweep
+from raysweep.query.sweep import open_sweep
 
 
-def resume(storage: Path, name: str = "small", **options: Any) -> Sweep:
+def resume(storage, name="small", **options):
     usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
     return raysweep.resume(name, storage=storage, **{**usual, **options})
 
@@ -26,7 +24,7 @@ WORKLOAD = replace(workloads.get("linear_transfer"), name="changing", sources=("
 
 
 @pytest.fixture(scope="module")
-def changed_since(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def changed_since(tmp_path_factory):
     """A folder that, on the path, brings the workload `changing`; and a storage with a sweep of it, finished by another
     process before the workload's source changed."""
     site, storage = tmp_path_factory.mktemp("changing"), tmp_path_factory.mktemp("before")
@@ -39,7 +37,7 @@ def changed_since(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 
 
 @pytest.fixture
-def other_code(changed_since: tuple[Path, Path], storage: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def other_code(changed_since, storage, monkeypatch):
     """A storage with a finished sweep whose workload's source has changed since."""
     site, before = changed_since
     shutil.copytree(before, storage)
@@ -47,7 +45,7 @@ def other_code(changed_since: tuple[Path, Path], storage: Path, monkeypatch: pyt
     return storage
 
 
-def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
+def test_rows_of_older_code_are_reused(other_code, call):
     before = files_of(other_code / "small" / "ledger")
     outcome = ok(call("resume", "small", "--storage", other_code, *QUIET))
     assert "the code of changing changed since 18 rows" in outcome.err
@@ -55,7 +53,7 @@ def test_rows_of_older_code_are_reused(other_code: Path, call: Call) -> None:
     assert files_of(other_code / "small" / "ledger") == before
 
 
-def test_rows_of_older_code_are_replaced_on_demand(other_code: Path) -> None:
+def test_rows_of_older_code_are_replaced_on_demand(other_code):
     before = rows(open_sweep("small", other_code))
     after = rows(resume(other_code, on_code_change="recompute"))
     assert {row["code_version"] for row in after}.isdisjoint({row["code_version"] for row in before})
@@ -65,7 +63,7 @@ def test_rows_of_older_code_are_replaced_on_demand(other_code: Path) -> None:
     assert files_of(other_code / "small" / "ledger") == recorded
 
 
-def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, tmp_path: Path) -> None:
+def test_rows_of_older_code_are_refused_on_demand(other_code, call, tmp_path):
     file = tmp_path / "space.yaml"
     file.write_text(yaml.safe_dump(small_space(workload="changing", seeds=5), sort_keys=False))
     before = files_of(other_code / "small" / "ledger")
@@ -76,7 +74,7 @@ def test_rows_of_older_code_are_refused_on_demand(other_code: Path, call: Call, 
     assert open_sweep("small", other_code).space.seeds == [0, 1, 2]
 
 
-def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code: Path, call: Call, tmp_path: Path) -> None:
+def test_dry_run_tells_of_older_code_and_of_rows_that_are_there(other_code, call, tmp_path):
     written(tmp_path, small_space(workload="changing", seeds=5))
     before = files_of(other_code)
     outcome = ok(call("run", tmp_path / "space.yaml", "--storage", other_code, *QUIET, "--dry-run"))

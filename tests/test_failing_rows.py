@@ -5,17 +5,15 @@ import io
 import json
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, files_of, ok, run
+from conftest import QUIET, files_of, ok, run
 from spaces import written
 
 from raysweep.query.sweep import open_sweep
 
 
-def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
+def one_pack(folder, **fixed):
     axes = {"x": fixed.pop("x", [1, 2, 3])}
     if isinstance(fixed.get("behaviour"), list):
         axes["behaviour"] = fixed.pop("behaviour")
@@ -32,7 +30,7 @@ def one_pack(folder: Path, **fixed: Any) -> dict[str, Any]:
     }
 
 
-def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_a_failing_row_leaves_its_neighbours(sandbox, storage, tmp_path, call):
     space = one_pack(tmp_path, x=[1, 2, 3, 4], behaviour=["compute", "raise", "compute", "compute"])
     written(tmp_path, space)
     outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET)
@@ -71,11 +69,11 @@ def test_a_failing_row_leaves_its_neighbours(sandbox: Path, storage: Path, tmp_p
     ok(call("resume", "sandy", "--storage", storage, *QUIET))
 
 
-def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_rows_that_raise_cost_milliseconds(sandbox, storage, tmp_path):
     """Some among many, and all of them; in processor time of this thread. One takes 2 ms, and 5 where another process
     keeps the core's other half busy; a garbage collection, which is what there was once for each, takes 180."""
 
-    def seconds(name: str, raising: int) -> float:
+    def seconds(name, raising):
         behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
         space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
         started = time.thread_time()
@@ -92,9 +90,7 @@ def test_rows_that_raise_cost_milliseconds(sandbox: Path, storage: Path, tmp_pat
     assert seconds("all", 1) - plain < 540 * 20e-3
 
 
-def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(sandbox, storage, tmp_path):
     """Each line waits for the thread that mirrors, which imports MLflow meanwhile: there are as many as say something,
     one of all rows together and two of each row that failed twice."""
     x = list(range(24))
@@ -105,20 +101,20 @@ def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(
     assert Counter(messages) == {"48 rows cannot be computed together:": 1, "a row cannot be computed:": 80}
 
 
-def test_a_row_that_fails_only_at_first_is_ok(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_row_that_fails_only_at_first_is_ok(sandbox, storage, tmp_path):
     table = run(storage, one_pack(tmp_path, x=[1], behaviour="raise_once") | {"seeds": 1}).results()
     assert table["status"].tolist() == ["ok"]
     assert table["y"].tolist() == [1.0]
 
 
-def test_a_pack_that_lacks_memory_is_halved(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_pack_that_lacks_memory_is_halved(sandbox, storage, tmp_path):
     table = run(storage, one_pack(tmp_path, x=list(range(8)), behaviour="memory")).results()
     assert set(table["status"]) == {"ok"}
     assert table["y"].tolist() == [x + seed for x in range(8) for seed in (0, 1)]
     assert [int(line) for line in (tmp_path / "memory.txt").read_text().split()] == [16, 8, 4, 4, 8, 4, 4]
 
 
-def test_numbers_that_are_none_survive(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_numbers_that_are_none_survive(sandbox, storage, tmp_path, call):
     sweep = run(storage, one_pack(tmp_path, x=[100, 101]) | {"seeds": 1})
     assert repr(sweep.results()["above"].tolist()) == "[nan, inf]"
     printed = list(csv.DictReader(io.StringIO(call("results", "sandy", "--storage", storage).out)))

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -13,7 +12,6 @@ from raysweep.space import space_files
 from raysweep.space.packaged import spaces
 from raysweep.stages import references
 from raysweep.stages.store import Store
-from raysweep.sweep import Sweep
 from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
 
 FLOAT64 = 1e-9  # relative: what other libraries of linear algebra leave to chance
@@ -23,7 +21,7 @@ EACH += " pretraining_epochs overtraining_language_tiny"
 """One or two of each workload; the others are for `make test-long`."""
 
 
-def test_every_grid_space_has_a_golden() -> None:
+def test_every_grid_space_has_a_golden():
     read = {name: space_files.read(path, {}) for name, path in spaces().items()}
     here = {name: each for name, each in read.items() if each.workload != "checkpoints"}  # whose models are on a hub
     assert set(SPACES) == {name for name, each in here.items() if each.search == {"grid": {}}}
@@ -32,7 +30,7 @@ def test_every_grid_space_has_a_golden() -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in EACH.split() else pytest.mark.long) for name in SPACES]
 )
-def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
+def test_rows_are_those_of_the_golden(name, tmp_path):
     golden, rows = pandas.read_csv(path_of(name)), rows_of(name, tmp_path)
     assert list(rows.columns) == list(golden.columns)
     for column in golden.columns:
@@ -48,7 +46,7 @@ def test_rows_are_those_of_the_golden(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(result, golden[column], **near, err_msg=column)
 
 
-def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Path) -> None:
+def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path):
     storage, name = tmp_path / "sweeps", "old_linear"
     shutil.copytree(OLD_STORAGE, storage)
     before = raysweep.open(name, storage=storage).results()
@@ -65,7 +63,7 @@ def test_a_sweep_of_an_earlier_release_is_resumed_and_its_rows_stay(tmp_path: Pa
 
 
 @pytest.fixture(scope="module")
-def language(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep, list[str]]:
+def language(tmp_path_factory):
     """The storage in which the sweep of a workload whose stages have versions of their own was resumed."""
     storage = tmp_path_factory.mktemp("language") / "sweeps"
     shutil.copytree(OLD_STORAGE, storage)
@@ -73,16 +71,14 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep, lis
     return storage, *resumed("old_language", storage)
 
 
-def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(language: tuple[Path, Sweep, list[str]]) -> None:
+def test_rows_of_an_earlier_identity_are_told_of_and_computed_again(language):
     _, sweep, messages = language
     assert any("there are rows of version 4 of language" in line for line in messages)
     assert sweep.results().status.tolist() == ["ok"] * 6
     assert set(sweep.results().overlap_angle) == {90.0}
 
 
-def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
-    language: tuple[Path, Sweep, list[str]],
-) -> None:
+def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(language):
     """Of the two sweeps that used the pretraining of an earlier release, the one that goes on lets it go."""
     storage, _, messages = language
     before, store = Store(OLD_STORAGE / "store"), Store(storage / "store")
@@ -101,9 +97,9 @@ def test_stages_of_an_earlier_identity_are_told_of_once_and_computed_again_once(
     assert former in store.stages()
 
 
-def resumed(name: str, storage: Path) -> tuple[Sweep, list[str]]:
+def resumed(name, storage):
     """A sweep after it was resumed, and what was said."""
-    messages: list[str] = []
+    messages = []
     sweep = raysweep.resume(
         name, storage=storage, tracking_uri="none", executor="inline", report=False, say=messages.append
     )

@@ -10,7 +10,7 @@ from conftest import python
 HOME = Path(__file__).parents[1]
 
 
-def modules() -> dict[str, Path]:
+def modules():
     """The modules of the package and of its benchmarks, by name. The package's own `__init__` is left out: it imports
     nothing until a name is asked for."""
     files = [path for room in ("raysweep", "benchmarks") for path in (HOME / room).rglob("*.py")]
@@ -19,7 +19,7 @@ def modules() -> dict[str, Path]:
     return named
 
 
-def imported(path: Path, every: dict[str, Path]) -> set[str]:
+def imported(path, every):
     names = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -30,7 +30,7 @@ def imported(path: Path, every: dict[str, Path]) -> set[str]:
     return names & every.keys()
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_modules_import_each_other():
     every = modules()
     assert len(every) > 300
     try:
@@ -57,7 +57,7 @@ HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
         "from raysweep.analyses import registry; from raysweep.space import analyses; registry.names()",
     ],
 )
-def test_looking_loads_nothing_heavy(statement: str) -> None:
+def test_looking_loads_nothing_heavy(statement):
     code = f"{statement}; import sys; print(*sys.modules)"
     loaded = python(code).out.split()
     assert loaded
@@ -65,7 +65,7 @@ def test_looking_loads_nothing_heavy(statement: str) -> None:
 
 
 @pytest.mark.usefixtures("template")  # the empty database, for which MLflow is needed once
-def test_rows_of_a_function_and_their_mirror_wait_for_no_library_that_they_do_not_use(tmp_path: Path) -> None:
+def test_rows_of_a_function_and_their_mirror_wait_for_no_library_that_they_do_not_use(tmp_path):
     program = (
         "import sys, raysweep\n"
         "def row(x, seed):\n    return {'loss': x + seed}\n"

@@ -3,12 +3,11 @@
 import hashlib
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Call, files_of, ok, refused
+from conftest import QUIET, files_of, ok, refused
 from spaces import small_space
 
 import raysweep
@@ -22,7 +21,7 @@ RESERVED = ["store", "mlflow.db", "mlflow-artifacts"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES + RESERVED)
-def test_a_new_name_cannot_leave_the_storage(name: str, call: Call, storage: Path, tmp_path: Path) -> None:
+def test_a_new_name_cannot_leave_the_storage(name, call, storage, tmp_path):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_space()))
     refused(call("run", tmp_path / "small.yaml", f"--name={name}", "--storage", storage, *QUIET), "--name: ")
     (tmp_path / "named.yaml").write_text(yaml.safe_dump(small_space(name=name)))
@@ -33,9 +32,7 @@ def test_a_new_name_cannot_leave_the_storage(name: str, call: Call, storage: Pat
 
 
 @pytest.mark.parametrize("name", [name for name in BAD_NAMES if not name.startswith("-")] + ["../outside", *RESERVED])
-def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(
-    name: str, call: Call, small: Path, tmp_path: Path
-) -> None:
+def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(name, call, small, tmp_path):
     small.rename(tmp_path / "outside")  # a whole sweep beside the storage
     ok(call("run", tmp_path / "small.yaml", "--name", "other", "--storage", small.parent, *QUIET))
     before = files_of(tmp_path)
@@ -49,7 +46,7 @@ def test_the_name_of_a_sweep_finds_nothing_outside_the_storage(
 
 
 @pytest.mark.parametrize("stage", ["../../outside", "/etc/passwd", "a/b", "..", "a\0b", "*"])
-def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage: str, call: Call, tmp_path: Path) -> None:
+def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage, call, tmp_path):
     store = Store(tmp_path / "store")
     store.publish("one", {"w": np.zeros(3)}, {})
     (tmp_path / "outside.json").write_text("{}")
@@ -69,7 +66,7 @@ def test_the_name_of_a_stage_finds_nothing_outside_the_store(stage: str, call: C
 
 
 @pytest.mark.parametrize("inner", ["", "sweep.json", "driver.lock", "ledger", "logs", "report", "tune"])
-def test_a_link_in_the_storage_does_not_lead_out_of_it(inner: str, call: Call, small: Path, tmp_path: Path) -> None:
+def test_a_link_in_the_storage_does_not_lead_out_of_it(inner, call, small, tmp_path):
     outside = tmp_path / "outside"
     path = small / inner if inner else small
     if path.exists():
@@ -87,7 +84,7 @@ def test_a_link_in_the_storage_does_not_lead_out_of_it(inner: str, call: Call, s
     assert (files_of(outside) if outside.is_dir() else {"": outside.read_bytes()}) == before
 
 
-def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path: Path) -> None:
+def test_a_report_and_a_log_write_over_no_link(call, small, tmp_path):
     target = tmp_path / "precious"
     target.write_text("mine")
     (small / "report").mkdir()
@@ -116,7 +113,7 @@ def test_a_report_and_a_log_write_over_no_link(call: Call, small: Path, tmp_path
     assert target.read_text() == "mine"
 
 
-def test_a_path_that_no_file_can_have_is_one_line(call: Call, small: Path, tmp_path: Path) -> None:
+def test_a_path_that_no_file_can_have_is_one_line(call, small, tmp_path):
     for words in (
         ["results", "small", "-o", str(tmp_path / "a\0b")],
         ["report", "small", "-o", str(tmp_path / "a\0b")],

@@ -5,11 +5,10 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, installed, ok, process, python, run
+from conftest import QUIET, installed, ok, process, python, run
 
 import raysweep
 
@@ -20,14 +19,14 @@ FUNCTIONS = (HOME / "docs" / "functions.md").read_text()
 LARGEST_PAGE = 2_000_000  # bytes
 
 
-def block(language: str, text: str = README) -> str:
+def block(language, text=README):
     result = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(result) == 1
     return result[0]
 
 
 @pytest.fixture
-def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def parabola(tmp_path, monkeypatch):
     """The workload of docs/table_workloads.md, installed as it says."""
     package = tmp_path / "my_package"
     package.mkdir()
@@ -40,21 +39,21 @@ def parabola(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def test_the_readme_is_read_in_a_few_minutes() -> None:
+def test_the_readme_is_read_in_a_few_minutes():
     assert len(README.splitlines()) <= 150
 
 
-def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_for_a_notebook_give_a_fit_and_its_figure(tmp_path, monkeypatch):
     shown = README.split("## In a notebook\n")[1].split("\n## ")[0]
     monkeypatch.chdir(tmp_path)
     raysweep.run("quickstart", seeds=6, tracking_uri="none", report=False, say=lambda line: None)
-    names: dict[str, Any] = {"raysweep": raysweep}
+    names = {"raysweep": raysweep}
     exec("\n".join(re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)), names)
     assert list(names["found"].table["gamma"]) == names["sweep"].space.axes["gamma"]
     assert "quickstart" in repr(names["sweep"])
 
 
-def test_the_demo_ends_with_the_quoted_answer(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_with_the_quoted_answer(call, tmp_path, monkeypatch):
     """The command of `make demo`; its rows, and so the answer, are the same on Ray."""
     (demo,) = re.findall(r"^demo:.*\n\t(.*)$", (HOME / "Makefile").read_text(), re.MULTILINE)
     assert "run transfer_phase_diagram --storage" in demo
@@ -70,7 +69,7 @@ def test_the_demo_ends_with_the_quoted_answer(call: Call, tmp_path: Path, monkey
     assert page.stat().st_size <= LARGEST_PAGE
 
 
-def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example() -> None:
+def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example():
     shown = [line for line in block("python").splitlines() if line.strip() and line.strip() != "# ..."]
     example = HOME / "docs" / "digits" / "digits"
     lines = [line for name in ("__init__", "net") for line in (example / f"{name}.py").read_text().splitlines()]
@@ -80,7 +79,7 @@ def test_the_staged_workload_of_the_readme_is_an_excerpt_of_the_example() -> Non
     assert places == sorted(places)
 
 
-def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola: None, storage: Path) -> None:
+def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola, storage):
     space = {"name": "dip", "workload": "parabola", "axes": {"x": {"linspace": [-1, 3, 41]}}, "seeds": 25}
     table = run(storage, space).results()
     assert set(table["status"]) == {"ok"}
@@ -101,13 +100,13 @@ def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola: N
     assert (both["loss_x"] == both["loss_y"]).all()
 
 
-def test_the_question_of_the_readme_can_be_asked(call: Call, storage: Path, tmp_path: Path) -> None:
+def test_the_question_of_the_readme_can_be_asked(call, storage, tmp_path):
     (tmp_path / "my-question.yaml").write_text(block("yaml"))
     result = ok(call("run", tmp_path / "my-question.yaml", "--storage", storage, *QUIET, "--dry-run"))
     assert "400 cells x 20 draws = 8,000 rows" in result.out
 
 
-def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path: Path, own_notes: Path) -> None:
+def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path, own_notes):
     (tmp_path / "script.py").write_text(block("py") + "print(len(table), table['accuracy'].sum())\n")
     definition, _, _ = block("py").partition("if __name__")
     (tmp_path / "my_file.py").write_text(definition)
@@ -124,7 +123,7 @@ def test_the_function_of_the_readme_runs_as_a_script_and_from_its_space(tmp_path
 
 
 @pytest.mark.long
-def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_about_checkpoints_are_followed_word_by_word(tmp_path, monkeypatch):
     shown = README.split("## Is this checkpoint overtrained?\n")[1].split("\n## ")[0]
     lines = re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)
     assert len(lines) == 5

@@ -2,14 +2,12 @@
 
 import ast
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from conftest import QUIET, Call, ok, refused
+from conftest import QUIET, ok, refused
 from spaces import small_space
 
 import raysweep
@@ -34,7 +32,7 @@ MUST_SAY = {
 }
 
 
-def executes(source: str) -> Iterator[str]:
+def executes(source):
     """Whatever in a module could execute what it reads, as words with line numbers."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module in PROCESSES:
@@ -64,7 +62,7 @@ def executes(source: str) -> Iterator[str]:
                 yield f"{node.lineno}: {'.'.join(called)} without {MUST_SAY[called][0]}"
 
 
-def test_no_module_can_execute_what_it_reads() -> None:
+def test_no_module_can_execute_what_it_reads():
     package = Path(raysweep.__file__).parent
     modules = [*package.rglob("*.py")]
     assert len(modules) > 100
@@ -92,7 +90,7 @@ def test_no_module_can_execute_what_it_reads() -> None:
         "subprocess.run(line, shell=True)",
     ],
 )
-def test_the_search_for_such_a_module_is_awake(line: str) -> None:
+def test_the_search_for_such_a_module_is_awake(line):
     assert len(list(executes(line))) >= 1
     assert not list(executes("np.load(p, allow_pickle=False); torch.load(p, weights_only=True); re.compile(p)"))
 
@@ -100,15 +98,15 @@ def test_the_search_for_such_a_module_is_awake(line: str) -> None:
 class Canary:
     """Unpickled, it leaves a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Iterator[Path]:
+def canary(tmp_path):
     """A file that must not come to be; what is pickled here would make it."""
     path = tmp_path / "executed"
     pickle.loads(pickle.dumps(Canary(path)))
@@ -118,7 +116,7 @@ def canary(tmp_path: Path) -> Iterator[Path]:
     assert not path.exists()
 
 
-def tags(path: Path) -> list[str]:
+def tags(path):
     """YAML that asks PyYAML's unsafe loaders to execute."""
     return [
         f"!!python/object/apply:os.system ['touch {path}']",
@@ -129,7 +127,7 @@ def tags(path: Path) -> list[str]:
     ]
 
 
-def test_a_space_is_plain_data(call: Call, canary: Path, tmp_path: Path, storage: Path) -> None:
+def test_a_space_is_plain_data(call, canary, tmp_path, storage):
     for tag in tags(canary):
         (tmp_path / "evil.yaml").write_text(f"name: evil\nworkload: linear_transfer\naxes: {tag}\n")
         refused(call("run", tmp_path / "evil.yaml", "--storage", storage), f"{tmp_path / 'evil.yaml'}: line 3")
@@ -154,13 +152,13 @@ def test_a_space_is_plain_data(call: Call, canary: Path, tmp_path: Path, storage
         {"created": None, "more": 1},
     ],
 )
-def test_a_record_with_a_strange_value_is_one_line(call: Call, small: Path, change: dict[str, Any]) -> None:
+def test_a_record_with_a_strange_value_is_one_line(call, small, change):
     plain = unseal((small / "sweep.json").read_bytes())
     (small / "sweep.json").write_bytes(seal({**plain, **change}))
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 
-def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, tmp_path: Path) -> None:
+def test_pickles_in_the_store_are_damage_or_one_line(call, canary, tmp_path):
     evil = pickle.dumps(Canary(canary))
     store = Store(tmp_path / "store")
     for stage in ("record", "weights", "forged", "elsewhere"):
@@ -195,7 +193,7 @@ def test_pickles_in_the_store_are_damage_or_one_line(call: Call, canary: Path, t
     assert (result.code, "Traceback" in result.err) == (0, False)
 
 
-def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
+def test_an_array_of_objects_is_no_text(canary, tmp_path):
     from raysweep.workloads.language import files
     from raysweep.workloads.language.corpus import BadText
 
@@ -207,7 +205,7 @@ def test_an_array_of_objects_is_no_text(canary: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, small: Path, ray_cluster: str) -> None:
+def test_what_tune_might_take_for_its_own_is_not_read(call, canary, small, ray_cluster):
     evil = pickle.dumps(Canary(canary))
     inner = ["tuner.pkl", "trainable.pkl", "searcher-state-1.pkl", "search_gen_state-1.json", "experiment_state-1.json"]
     for name in ("tuner.pkl", "trainable.pkl", *(f"tune/{name}" for name in inner)):
@@ -220,7 +218,7 @@ def test_what_tune_might_take_for_its_own_is_not_read(call: Call, canary: Path, 
     assert len(call("results", "small", "--storage", small.parent).out.splitlines()) == 19
 
 
-def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path, tmp_path: Path) -> None:
+def test_a_report_shows_the_words_of_a_space_as_words(call, storage, tmp_path):
     evil = (
         "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1)) ![b](http://example.org/x.png)"
     )
@@ -236,7 +234,7 @@ def test_a_report_shows_the_words_of_a_space_as_words(call: Call, storage: Path,
     assert 'href="javascript' not in page
 
 
-def test_a_billion_laughs_are_one_line_and_soon(call: Call, tmp_path: Path) -> None:
+def test_a_billion_laughs_are_one_line_and_soon(call, tmp_path):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     for where in ("", "axes:", "fixed:", "seeds:", "exclude:", "analysis:", "analysis: [{boundary: {lines: *a11}}]"):

@@ -3,13 +3,10 @@
 import io
 import itertools
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas
 import pytest
-from conftest import Call, Outcome, assert_same_rows, files_of, ok, rows, run, told
+from conftest import Outcome, assert_same_rows, files_of, ok, rows, run, told
 from spaces import small_space
 
 import raysweep
@@ -19,7 +16,7 @@ from raysweep.query.sweep import open_sweep
 # What comes out
 
 
-def test_rows_stand_in_plan_order_then_by_seed(storage: Path) -> None:
+def test_rows_stand_in_plan_order_then_by_seed(storage):
     table = run(storage, small_space(seeds=[5, 0, 9])).results()
     assert list(zip(table["overlap_angle"], table["gamma"], table["seed"], strict=True)) == [
         (angle, gamma, seed) for angle in (30, 60) for gamma in (0.3, 0.5, 1.0) for seed in (0, 5, 9)
@@ -30,10 +27,8 @@ def test_rows_stand_in_plan_order_then_by_seed(storage: Path) -> None:
     assert table["cell"].nunique() == 6
 
 
-def test_a_report_does_not_need_the_data_that_its_rows_needed(
-    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(*_: Any) -> None:
+def test_a_report_does_not_need_the_data_that_its_rows_needed(storage, tmp_path, monkeypatch):
+    def gone(*_):
         raise InputError("source", "no folder data")
 
     sweep = run(storage)
@@ -42,7 +37,7 @@ def test_a_report_does_not_need_the_data_that_its_rows_needed(
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-def test_tables_hold_every_digit(kind: str, call: Call, storage: Path, tmp_path: Path) -> None:
+def test_tables_hold_every_digit(kind, call, storage, tmp_path):
     expected = run(storage).results()
     file = tmp_path / f"table.{kind}"
     assert call("results", "small", "--format", kind, "-o", file, "--storage", storage) == Outcome(0, "", "")
@@ -63,7 +58,7 @@ def test_tables_hold_every_digit(kind: str, call: Call, storage: Path, tmp_path:
     assert expected["wasserstein_1"].isna().all()
 
 
-def test_several_sweeps_make_one_table(call: Call, storage: Path) -> None:
+def test_several_sweeps_make_one_table(call, storage):
     run(storage)
     run(storage, small_space(name="other", seeds=1))
     table = pandas.read_csv(io.StringIO(call("results", "other", "small", "--storage", storage).out))
@@ -71,7 +66,7 @@ def test_several_sweeps_make_one_table(call: Call, storage: Path) -> None:
 
 
 @pytest.mark.parametrize("apart", [["gamma"], ["dim", "depth"], ["overlap_angle", "gamma", "dim", "depth"]])
-def test_rows_do_not_depend_on_how_they_are_packed(apart: list[str], storage: Path) -> None:
+def test_rows_do_not_depend_on_how_they_are_packed(apart, storage):
     axes = {"overlap_angle": [0, 30, 90, 180], "gamma": [0.1, 0.95, 1.0, 1.5], "dim": [10, 20], "depth": [1, 2, 4]}
     space = small_space(axes=axes, fixed={"noise": 0.2})
     settings = [dict(zip(apart, values, strict=True)) for values in itertools.product(*(axes[name] for name in apart))]
@@ -83,7 +78,7 @@ def test_rows_do_not_depend_on_how_they_are_packed(apart: list[str], storage: Pa
     assert_same_rows(rows(sweep), rows(together))
 
 
-def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
+def test_the_space_can_be_changed_in_the_call(storage):
     table = run(storage, seeds=2, axes={"gamma": [0.4]}, set={"fixed.depth": 3}).results()
     assert len(table) == 4
     assert set(table["depth"]) == {3}
@@ -102,7 +97,7 @@ def test_the_space_can_be_changed_in_the_call(storage: Path) -> None:
         {"axes": {"overlap_angle": [90, 60, 30], "gamma": [1.0, 0.3, 0.5]}, "seeds": 4},
     ],
 )
-def test_a_sweep_is_extended_by_what_is_new(changes: dict[str, Any], storage: Path) -> None:
+def test_a_sweep_is_extended_by_what_is_new(changes, storage):
     run(storage)
     recorded = files_of(storage / "small" / "ledger")
     before = {(row["cell"], row["seed"]): row for row in rows(open_sweep("small", storage))}
@@ -121,7 +116,7 @@ def test_a_sweep_is_extended_by_what_is_new(changes: dict[str, Any], storage: Pa
     assert_same_rows(result, rows(run(storage / "fresh", small_space(**changes))))
 
 
-def test_what_changes_no_row_may_be_told_anew(storage: Path) -> None:
+def test_what_changes_no_row_may_be_told_anew(storage):
     run(storage)
     before = files_of(storage / "small" / "ledger")
     again = run(storage, small_space(description="as it should be told", resources={"cpus_per_trial": 2}))
@@ -129,7 +124,7 @@ def test_what_changes_no_row_may_be_told_anew(storage: Path) -> None:
     assert open_sweep("small", storage).space.description == again.space.description == "as it should be told"
 
 
-def test_another_name_is_another_sweep(call: Call, storage: Path) -> None:
+def test_another_name_is_another_sweep(call, storage):
     run(storage)
     run(storage, small_space(fixed={"dim": 30}), name="bigger")
     listed = call("list", "--storage", storage).out.splitlines()
@@ -138,7 +133,7 @@ def test_another_name_is_another_sweep(call: Call, storage: Path) -> None:
     assert open_sweep("bigger", storage).space.name == "small"
 
 
-def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
+def test_names_forgive_a_dash_for_an_underscore(storage):
     run(storage, small_space(name="one-two"))
     assert open_sweep("one_two", storage).name == "one-two"
 
@@ -146,7 +141,7 @@ def test_names_forgive_a_dash_for_an_underscore(storage: Path) -> None:
 # Ends of a sweep
 
 
-def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage: Path, call: Call) -> None:
+def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage, call):
     first = run(storage)
     run(storage, small_space(name="other"))
     ok(call("delete", "small", "--storage", storage, "--tracking-uri", "none", "--yes"))
@@ -159,7 +154,7 @@ def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage: Path, call: Call) -
     assert len(again.results()) == 18
 
 
-def test_without_a_record_there_is_no_sweep(storage: Path, call: Call) -> None:
+def test_without_a_record_there_is_no_sweep(storage, call):
     expected = rows(run(storage))
     (storage / "small" / "sweep.json").unlink()
     assert call("list", "--storage", storage).out.startswith("no sweeps")
@@ -167,7 +162,7 @@ def test_without_a_record_there_is_no_sweep(storage: Path, call: Call) -> None:
     assert_same_rows(rows(run(storage)), expected)
 
 
-def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
+def test_what_a_workload_is_declared_with_comes_from_raysweep_itself():
     from raysweep.workloads import declaration, rows
 
     for name in ("Cost", "Metric", "Parameter", "Stage", "Workload"):
@@ -189,6 +184,6 @@ def test_what_a_workload_is_declared_with_comes_from_raysweep_itself() -> None:
         (lambda storage: raysweep.run("quickstart", storage=None), "--storage: expected"),
     ],
 )
-def test_a_wrong_type_in_python_is_said_in_one_line(call: Callable[[Path], Any], message: str, storage: Path) -> None:
+def test_a_wrong_type_in_python_is_said_in_one_line(call, message, storage):
     with told(message):
         call(storage)

@@ -1,10 +1,6 @@
 """Every finding of these tests is one that report.json may hold."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import jsonschema
 import pytest
@@ -17,10 +13,10 @@ SCHEMA = json.loads((DOCS / "report.schema.json").read_text())
 
 
 @pytest.fixture(autouse=True)
-def _every_finding_follows_the_schema(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _every_finding_follows_the_schema(monkeypatch):
     made, initialize = list[Finding](), Finding.__init__
 
-    def remember(self: Finding, *values: Any, **named: Any) -> None:
+    def remember(self, *values, **named):
         initialize(self, *values, **named)
         made.append(self)
 

@@ -1,17 +1,15 @@
 """Metrics that have the means of their closed form, or not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 
 AXES = {"overlap_angle": [10.0, 30.0, 50.0], "gamma": [0.2, 0.6]}
 
 
-def agreement(shift: float, draws: int = 20, noise: float = 0.1) -> Finding:
+def agreement(shift, draws=20, noise=0.1):
     """risk_scratch has its closed form, and risk_linear lies `shift` above it."""
     frame = rows_with(
         AXES,
@@ -24,7 +22,7 @@ def agreement(shift: float, draws: int = 20, noise: float = 0.1) -> Finding:
     return finding_of(frame, AXES, "agreement")
 
 
-def test_a_shift_of_all_cells_is_a_difference_in_standard_deviations_of_a_draw() -> None:
+def test_a_shift_of_all_cells_is_a_difference_in_standard_deviations_of_a_draw():
     finding = agreement(shift=0.1)
     same, shifted = finding.table.to_dict("records")
     assert (same["metric"], same["outcome"]) == ("risk_scratch", Outcome.AGREES)
@@ -38,19 +36,19 @@ def test_a_shift_of_all_cells_is_a_difference_in_standard_deviations_of_a_draw()
     assert [plot.name for plot in finding.plots()] == ["agreement_risk_scratch", "agreement_risk_linear"]
 
 
-def test_too_few_seeds_test_nothing_and_more_would() -> None:
+def test_too_few_seeds_test_nothing_and_more_would():
     table = agreement(shift=0.1, draws=3).table
     assert (table["outcome"] == Outcome.UNDECIDED).all()
     assert table[["needed", "needed_number"]].to_numpy().tolist() == [[Needed.MORE_DRAWS, 3]] * 2
 
 
-def test_without_noise_each_cell_must_be_equal() -> None:
+def test_without_noise_each_cell_must_be_equal():
     table = agreement(shift=1e-3, noise=0.0).table
     assert table["outcome"].tolist() == [Outcome.AGREES, Outcome.DIFFERS]
     assert np.isnan(table["estimate"]).all()
 
 
-def test_without_a_closed_form_there_is_nothing_to_compare() -> None:
+def test_without_a_closed_form_there_is_nothing_to_compare():
     frame = rows_with(AXES, 5, risk_scratch=lambda rows, _: rows["gamma"])
     finding = finding_of(frame, AXES, "agreement", metrics=["risk_scratch"])
     assert len(finding.table) == 0

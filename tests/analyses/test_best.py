@@ -1,24 +1,20 @@
 """The best of several cells, which cannot be told from it, and what matters."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from transfer_rows import finding_of, rows_with
 
 import raysweep
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "gamma": [0.2, 0.4, 0.6]}
 
 
-def best(axes: dict[str, list[float]] = AXES, draws: int = 8, **options: Any) -> Finding:
+def best(axes=AXES, draws=8, **options):
     """The risk has its minimum at 30°, little below 50°, where draws differ, and hardly depends on γ."""
 
-    def values(rows: Any, random: np.random.Generator) -> Any:
+    def values(rows, random):
         shared = random.standard_normal(draws)[rows["seed"]]
         height = rows["overlap_angle"].map({10.0: 1.0, 30.0: 0.0, 50.0: 1e-4, 70.0: 2.0}) + 0.05 * rows["gamma"]
         return height + shared + np.where(rows["overlap_angle"] == 50, 1e-3 * (-1.0) ** rows["seed"], 0.0)
@@ -26,7 +22,7 @@ def best(axes: dict[str, list[float]] = AXES, draws: int = 8, **options: Any) ->
     return finding_of(rows_with(axes, draws, risk_finetune=values), axes, "best", metric="risk_finetune", **options)
 
 
-def test_cells_are_told_from_the_best_by_equal_draws() -> None:
+def test_cells_are_told_from_the_best_by_equal_draws():
     finding = best()
     table = finding.table
     assert table["outcome"].tolist() == [Outcome.BEST, Outcome.ALIKE, *[Outcome.WORSE] * 10]
@@ -41,7 +37,7 @@ def test_cells_are_told_from_the_best_by_equal_draws() -> None:
     assert plot.x == "overlap_angle"
 
 
-def test_cells_that_share_no_seed_are_compared_unpaired() -> None:
+def test_cells_that_share_no_seed_are_compared_unpaired():
     axes = {"overlap_angle": [10.0, 30.0], "gamma": [0.2, 0.4]}
     frame = rows_with(
         axes, 6, risk_finetune=lambda rows, random: rows["overlap_angle"] / 10 + random.normal(0, 0.1, len(rows))
@@ -52,30 +48,30 @@ def test_cells_that_share_no_seed_are_compared_unpaired() -> None:
     assert table["outcome"].tolist()[0] == Outcome.BEST
 
 
-def test_one_draw_tells_no_cell_from_the_best() -> None:
+def test_one_draw_tells_no_cell_from_the_best():
     table = best(draws=1).table
     assert table["outcome"].tolist() == [Outcome.BEST, *[Outcome.ALIKE] * 11]
     assert np.isnan(table["low"]).all()
 
 
-def test_a_cell_that_is_as_good_in_every_draw_is_a_best_one() -> None:
+def test_a_cell_that_is_as_good_in_every_draw_is_a_best_one():
     frame = rows_with(AXES, 3, risk_finetune=lambda rows, _: rows["seed"] + (rows["gamma"] > 0.3))
     table = finding_of(frame, AXES, "best", metric="risk_finetune").table
     assert table["outcome"].tolist() == [Outcome.BEST] * 4 + [Outcome.WORSE] * 8
 
 
-def test_of_two_cells_the_space_says_what_the_larger_value_does() -> None:
+def test_of_two_cells_the_space_says_what_the_larger_value_does():
     words = {"higher": "distance hurts", "lower": "distance helps"}
     finding = best({"overlap_angle": [30.0, 70.0], "gamma": [0.2]}, words=words)
     assert finding.meanings == {"best": "distance hurts"}
     assert best({"overlap_angle": [30.0, 50.0], "gamma": [0.2]}, words=words).meanings == {}
 
 
-def test_single_runs_of_a_grid_are_compared_by_the_noise_pooled_over_slices() -> None:
+def test_single_runs_of_a_grid_are_compared_by_the_noise_pooled_over_slices():
     angles = [10.0 * k for k in range(1, 10)]
     axes = {"overlap_angle": angles, "gamma": [0.2, 0.4, 0.6, 0.8]}
 
-    def values(rows: Any, random: np.random.Generator) -> Any:
+    def values(rows, random):
         height = ((rows["overlap_angle"] - 50) / 10) ** 2 + 0.5 * rows["gamma"]
         return height + 0.3 * random.standard_normal(len(rows))
 
@@ -92,7 +88,7 @@ def test_single_runs_of_a_grid_are_compared_by_the_noise_pooled_over_slices() ->
     assert finding.facts["method"] == "single_runs"
 
 
-def test_known_errors_draw_cells_without_slices_to_each_other() -> None:
+def test_known_errors_draw_cells_without_slices_to_each_other():
     """Of eight names with one value the luckiest is not believed."""
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"name": list("abcdefgh"), "loss": 1 + 0.1 * rng.standard_normal(8), "error": 0.1})

@@ -1,17 +1,12 @@
 """Zeros of synthetic metrics that are known, and what would decide open ones."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from raysweep import workloads
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import boundary
 from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.question import Question
@@ -22,7 +17,7 @@ ANGLES, SIZES = np.linspace(10, 90, 9), (0.2, 0.5, 0.8)
 METRIC = "transferability_finetune"
 
 
-def rows(edge: Callable[[float], float], noise: float = 0.01, metric: str = METRIC) -> pd.DataFrame:
+def rows(edge, noise=0.01, metric=METRIC):
     """A metric that falls through 0 at `edge(gamma)`, in six draws."""
     random = np.random.default_rng(0)
     return pd.DataFrame(
@@ -36,12 +31,12 @@ def rows(edge: Callable[[float], float], noise: float = 0.01, metric: str = METR
     )
 
 
-def finding_of(frame: pd.DataFrame, design: Design | None = None, **options: Any) -> Finding:
+def finding_of(frame, design=None, **options):
     asked = {"metric": METRIC, "x": "overlap_angle", "y": "gamma", **options}
     return boundary.run(Question(frame, asked, TRANSFER, "name", design or Design()))
 
 
-def test_the_zero_of_each_slice_lies_in_its_interval() -> None:
+def test_the_zero_of_each_slice_lies_in_its_interval():
     finding = finding_of(rows(lambda size: 40 + 20 * size), lines={"far": 20.0, "near": 50.0})
     table = finding.table
     assert list(table["gamma"]) == list(SIZES)
@@ -61,23 +56,21 @@ def test_the_zero_of_each_slice_lies_in_its_interval() -> None:
     ("edge", "outcome", "needed", "number"),
     [(130, Outcome.BEYOND_HIGH, Needed.LARGER_X, 90), (-40, Outcome.BEYOND_LOW, Needed.SMALLER_X, 10)],
 )
-def test_a_zero_beyond_the_grid_needs_values_there(
-    edge: float, outcome: Outcome, needed: Needed, number: float
-) -> None:
+def test_a_zero_beyond_the_grid_needs_values_there(edge, outcome, needed, number):
     table = finding_of(rows(lambda size: edge)).table
     assert (table["outcome"] == outcome).all()
     assert (table["needed"] == needed).all()
     assert (table["needed_number"] == number).all()
 
 
-def test_nothing_is_needed_beyond_the_largest_value_that_the_axis_may_have() -> None:
+def test_nothing_is_needed_beyond_the_largest_value_that_the_axis_may_have():
     frame = rows(lambda size: 300.0)
     table = finding_of(frame.assign(overlap_angle=2 * frame["overlap_angle"])).table
     assert (table["outcome"] == Outcome.BEYOND_HIGH).all()
     assert (table["needed"] == "").all()
 
 
-def test_a_zero_among_rows_that_are_not_ok_needs_ok_rows_there() -> None:
+def test_a_zero_among_rows_that_are_not_ok_needs_ok_rows_there():
     frame = rows(lambda size: 65.0)
     table = finding_of(frame.assign(status=np.where(frame["overlap_angle"] > 45, "failed", "ok"))).table
     assert (table["outcome"] == Outcome.OK_HIGH).all()
@@ -85,7 +78,7 @@ def test_a_zero_among_rows_that_are_not_ok_needs_ok_rows_there() -> None:
     assert (table["needed_number"] == 40).all()
 
 
-def test_an_interval_wider_than_a_precision_asks_for_needs_more_draws() -> None:
+def test_an_interval_wider_than_a_precision_asks_for_needs_more_draws():
     frame = rows(lambda size: 45.0)
     for width, needed in ((1e-3, Needed.MORE_DRAWS), (50.0, "")):
         design = Design(({"precision": {"boundary": width}},), ("sweep",))
@@ -95,7 +88,7 @@ def test_an_interval_wider_than_a_precision_asks_for_needs_more_draws() -> None:
         assert finding.facts["computed_at"] > 0.95
 
 
-def test_two_curves_cross_where_their_difference_is_zero() -> None:
+def test_two_curves_cross_where_their_difference_is_zero():
     metric = "risk_finetune"
     one, other = (rows(lambda size, edge=edge: edge, metric=metric).assign(depth=k) for k, edge in ((1, 100), (2, 50)))
     other[metric] = 1.5 * other[metric]
@@ -112,7 +105,7 @@ def test_two_curves_cross_where_their_difference_is_zero() -> None:
     assert differences["draws"].to_list() == len(differences) * [6]
 
 
-def test_the_figures_are_a_map_and_its_slices_with_their_zeros() -> None:
+def test_the_figures_are_a_map_and_its_slices_with_their_zeros():
     finding = finding_of(rows(lambda size: 40 + 20 * size))
     maps, slices = finding.plots()
     assert isinstance(maps, MapsPlot)
@@ -122,7 +115,7 @@ def test_the_figures_are_a_map_and_its_slices_with_their_zeros() -> None:
     assert [line.place[0] for line in slices.panels[0].lines if line.place] == list(finding.table["estimate"])
 
 
-def test_words_of_the_space_are_the_meanings_and_no_table_of_differences_is_made() -> None:
+def test_words_of_the_space_are_the_meanings_and_no_table_of_differences_is_made():
     words = {"positive": "helps", "negative": "hurts"}
     finding = finding_of(rows(lambda size: 45.0), words=words)
     assert finding.meanings == words

@@ -1,32 +1,27 @@
 """The differences of two sweeps on the same draws."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
 import pandas as pd
 import pytest
 from transfer_rows import rows_with
 
 from raysweep.analyses.comparison import compared
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": [10.0, 40.0, 70.0]}
 
 
-def sweep(depth: int, shift: float, angles: list[float], seeds: int = 8) -> pd.DataFrame:
+def sweep(depth, shift, angles, seeds=8):
     """Draws share their noise with those of the other sweep."""
 
-    def risk(rows: Any, random: np.random.Generator) -> Any:
+    def risk(rows, random):
         return shift * rows["overlap_angle"] + random.standard_normal(seeds)[rows["seed"]]
 
     return rows_with({"overlap_angle": angles}, seeds, risk_scratch=risk).assign(depth=depth, sweep=f"L{depth}")
 
 
-def difference(*frames: pd.DataFrame) -> Finding:
+def difference(*frames):
     spaces = [
         {
             "name": name,
@@ -42,7 +37,7 @@ def difference(*frames: pd.DataFrame) -> Finding:
     return compared(pd.concat(frames, ignore_index=True), *designed(spaces, names))
 
 
-def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out() -> None:
+def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
     finding = difference(sweep(2, 0.0, [10.0, 40.0, 70.0]), sweep(3, 0.01, [10.0, 40.0, 80.0]))
     (row,) = finding.table.to_dict("records")
     assert (row["outcome"], row["sweep"], row["metric"]) == (Outcome.HIGHER, "L3", "risk_scratch")
@@ -53,7 +48,7 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out() -> 
     assert isinstance(plot, CurvesPlot)
 
 
-def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared() -> None:
+def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared():
     one, other = sweep(2, 0.0, [10.0, 40.0]), sweep(3, 0.0, [10.0, 40.0])
     assert difference(one, other.assign(seed=other["seed"] + 100)).facts["nothing"] == "no_seed_shared"
     assert difference(one, sweep(3, 0.0, [70.0, 80.0])).facts["nothing"] == "no_cell_shared"

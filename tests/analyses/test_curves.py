@@ -1,26 +1,21 @@
 """Means of cells, and whether they are higher than what they stand beside."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
 import pytest
 from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": [10.0, 45.0, 80.0], "gamma": [0.2, 0.4]}
 
 
-def curves(**options: Any) -> Finding:
+def curves(**options):
     """The gain is 0 at 45°, and the risk after fine-tuning lies as far below that from scratch."""
 
-    def gain(rows: Any) -> Any:
+    def gain(rows):
         return (45 - rows["overlap_angle"]) / 35
 
-    def noisy(rows: Any, random: np.random.Generator) -> Any:
+    def noisy(rows, random):
         return gain(rows) + 0.01 * random.standard_normal(len(rows))
 
     frame = rows_with(AXES, 8, transferability_finetune=noisy, risk_scratch=lambda rows, _: 3.0 + rows["seed"])
@@ -28,7 +23,7 @@ def curves(**options: Any) -> Finding:
     return finding_of(frame, AXES, "curves", x="overlap_angle", **options)
 
 
-def test_a_metric_whose_signs_mean_something_is_told_from_zero() -> None:
+def test_a_metric_whose_signs_mean_something_is_told_from_zero():
     finding = curves(metric="transferability_finetune")
     table = finding.table.set_index("overlap_angle")
     outcomes = {10.0: Outcome.HIGHER, 45.0: Outcome.UNCLEAR, 80.0: Outcome.LOWER}
@@ -39,7 +34,7 @@ def test_a_metric_whose_signs_mean_something_is_told_from_zero() -> None:
     assert finding.meanings == {"positive": "transfer helps", "negative": "transfer hurts"}
 
 
-def test_two_metrics_are_compared_draw_by_draw() -> None:
+def test_two_metrics_are_compared_draw_by_draw():
     finding = curves(metric="risk_finetune", beside="risk_scratch", words={"positive": "worse", "negative": "better"})
     table = finding.table.set_index("overlap_angle")
     assert (table.loc[10.0, "outcome"] == Outcome.LOWER).all()
@@ -49,14 +44,14 @@ def test_two_metrics_are_compared_draw_by_draw() -> None:
     assert finding.meanings["negative"] == "better"
 
 
-def test_each_constant_has_its_outcomes() -> None:
+def test_each_constant_has_its_outcomes():
     table = curves(metric="transferability_finetune", lines={"low": -5.0, "high": 5.0}).table
     by_line = table.groupby("against")["outcome"].unique()
     assert by_line["low"].tolist() == [Outcome.HIGHER]
     assert by_line["high"].tolist() == [Outcome.LOWER]
 
 
-def test_without_anything_beside_it_a_mean_is_measured() -> None:
+def test_without_anything_beside_it_a_mean_is_measured():
     finding = curves(metrics=["risk_scratch", "risk_finetune"])
     assert (finding.table["outcome"] == Outcome.MEASURED).all()
     assert list(finding.keys) == ["metric", "gamma", "overlap_angle"]

@@ -1,32 +1,26 @@
 """Engines whose differences to the reference are a power of the step, constant, or none."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
-from transfer_rows import Metric, finding_of, rows_with
+from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
 METRICS = ["risk_finetune", "risk_scratch", "risk_linear"]
 
 
-def with_error(error: Callable[[pd.DataFrame], Any]) -> Metric:
+def with_error(error):
     """What all engines share in a draw, and the error of the network."""
 
-    def values(rows: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
+    def values(rows, random):
         return random.standard_normal(6)[rows["seed"]] + np.where(rows["engine"] == "network", error(rows), 0.0)
 
     return values
 
 
-def engines(**options: Any) -> Finding:
+def engines(**options):
     """The network's risks have an error of order `depth` - 1, one that is constant, and none; draws vary far more."""
     frame = rows_with(
         AXES,
@@ -38,7 +32,7 @@ def engines(**options: Any) -> Finding:
     return finding_of(frame, AXES, "engines", metrics=METRICS, **options)
 
 
-def test_the_order_of_a_difference_is_found_on_the_same_draws() -> None:
+def test_the_order_of_a_difference_is_found_on_the_same_draws():
     finding = engines(by=["depth"])
     table = finding.table.set_index(["metric", "depth"])
     for depth in (2, 3):
@@ -55,7 +49,7 @@ def test_the_order_of_a_difference_is_found_on_the_same_draws() -> None:
     assert shown == {"risk_finetune": [2, 3], "risk_scratch": [2, 3]}  # risk_linear is equal
 
 
-def test_rows_that_are_pooled_are_named() -> None:
+def test_rows_that_are_pooled_are_named():
     finding = engines()
     assert finding.facts["pooled"] == ["depth"]
     assert len(finding.table) == 3

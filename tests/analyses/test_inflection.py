@@ -1,16 +1,11 @@
 """Turning points on synthetic curves whose place is known."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import inflection, optimum
 from raysweep.analyses.places import PlacesPlot
 from raysweep.analyses.question import Question
@@ -21,7 +16,7 @@ LENGTHS = np.linspace(0.5, 6.5, 13)
 DEPTHS = (1, 2, 3)
 
 
-def rows(curve: Callable[[float, int], float], noise: float = 0.02, x: str = "pretrain_length") -> pd.DataFrame:
+def rows(curve, noise=0.02, x="pretrain_length"):
     """A risk over x in six draws at each depth."""
     random = np.random.default_rng(0)
     return pd.DataFrame(
@@ -35,13 +30,13 @@ def rows(curve: Callable[[float, int], float], noise: float = 0.02, x: str = "pr
     )
 
 
-def finding_of(frame: pd.DataFrame, kind: Any = inflection, **options: Any) -> Finding:
+def finding_of(frame, kind=inflection, **options):
     asked = {"metric": "risk_finetune", "x": "pretrain_length", **options}
     return kind.run(Question(frame, asked, TRANSFER, "name"))
 
 
 @pytest.mark.parametrize("kind", [inflection, optimum])
-def test_the_minimum_of_each_curve_lies_in_its_interval(kind: Any) -> None:
+def test_the_minimum_of_each_curve_lies_in_its_interval(kind):
     finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1.5 - depth / 2) ** 2), kind)
     table = finding.table
     assert (table["outcome"] == Outcome.LOCATED).all()
@@ -52,7 +47,7 @@ def test_the_minimum_of_each_curve_lies_in_its_interval(kind: Any) -> None:
     assert (table["draws"] == 6).all()
 
 
-def test_a_place_that_grows_with_depth_rises() -> None:
+def test_a_place_that_grows_with_depth_rises():
     (move,) = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2)).moves
     assert (move.key, move.first, move.last) == ("depth", 1, 3)
     assert (move.rises, move.falls, move.both, move.open) == (1, 0, 0, 0)
@@ -66,7 +61,7 @@ def test_a_place_that_grows_with_depth_rises() -> None:
         (lambda at, depth: 1.0, Outcome.UNDECIDED),
     ],
 )
-def test_curves_without_a_turn_say_which_way_they_go(curve: Callable[[float, int], float], outcome: Outcome) -> None:
+def test_curves_without_a_turn_say_which_way_they_go(curve, outcome):
     table = finding_of(rows(curve)).table
     assert (table["outcome"] == outcome).all()
     assert table["estimate"].isna().all()
@@ -76,7 +71,7 @@ def test_curves_without_a_turn_say_which_way_they_go(curve: Callable[[float, int
         assert (table["needed_number"] == needed[1]).all()
 
 
-def test_the_figures_are_places_over_depth_and_curves_that_mark_them() -> None:
+def test_the_figures_are_places_over_depth_and_curves_that_mark_them():
     finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
     places, curves = finding.plots()
     assert isinstance(places, PlacesPlot)
@@ -91,7 +86,7 @@ def test_the_figures_are_places_over_depth_and_curves_that_mark_them() -> None:
     assert lines[0].means.x == pytest.approx(LENGTHS)
 
 
-def test_what_the_space_says_of_a_turn_is_its_meaning() -> None:
+def test_what_the_space_says_of_a_turn_is_its_meaning():
     frame = rows(lambda at, depth: 0.1 * (at - 3) ** 2)
     assert finding_of(frame, words={"turns": "too long"}).meanings == {"located": "too long"}
     assert finding_of(frame).meanings == {}

@@ -1,9 +1,6 @@
 """The analysis `joint_optimum`: two axes that are best together."""
 
-from __future__ import annotations
-
 import functools
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,12 +14,12 @@ from raysweep.report.tables import first_rows, table_of
 RATES, BATCHES, WIDTHS = np.geomspace(1e-4, 1e-1, 9), (16, 32, 64, 128, 256, 512, 1024), (64, 128, 256)
 
 
-def best(width: int) -> tuple[float, float]:
+def best(width):
     """The rate and the batch that are best at a width."""
     return 0.004 * (width / 64) ** -0.5, 128.0 * (width / 64) ** 0.25
 
 
-def runs(noise: float = 0.01, largest: float = np.inf) -> pd.DataFrame:
+def runs(noise=0.01, largest=np.inf):
     """One run per cell of a bowl whose axes are tilted. Rates above `largest` diverge."""
     rng, lines = np.random.default_rng(0), []
     for width in WIDTHS:
@@ -35,18 +32,18 @@ def runs(noise: float = 0.01, largest: float = np.inf) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["lr", "bs", "width", "loss"])
 
 
-def asked(frame: pd.DataFrame, metric: str = "loss", axes: Any = ("lr", "bs")) -> Any:
+def asked(frame, metric="loss", axes=("lr", "bs")):
     questions = [{"joint_optimum": {"axes": list(axes)}}]
     return raysweep.analyse(frame, metric, axes=["lr", "bs"], by="width", questions=questions)
 
 
 @functools.cache
-def usual() -> Any:
+def usual():
     """What is found of these runs."""
     return asked(runs())
 
 
-def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None:
+def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell():
     result = usual()
     table = result.table
     truth = [value for width in WIDTHS for value in best(width)]
@@ -58,7 +55,7 @@ def test_both_best_values_lie_in_their_intervals_with_one_run_per_cell() -> None
     assert (table["regret"] < 0.01).all()
 
 
-def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
+def test_the_points_like_the_best_surround_it_and_are_a_small_part():
     result = usual()[0]
     alike = result.tables["joint_optimum_alike"]
     (plot,) = result.plots()
@@ -72,28 +69,28 @@ def test_the_points_like_the_best_surround_it_and_are_a_small_part() -> None:
 
 
 @pytest.mark.long
-def test_the_best_of_an_opposite_metric_is_the_same_place() -> None:
+def test_the_best_of_an_opposite_metric_is_the_same_place():
     frame = runs()
     least = asked(frame).table
     most = asked(frame.assign(gain=-frame["loss"]).drop(columns="loss"), "gain:maximize").table
     np.testing.assert_allclose(most["estimate"], least["estimate"], rtol=1e-6)
 
 
-def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there() -> None:
+def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there():
     result = asked(runs(largest=0.03))
     (plot,) = result[0].plots()
     assert {len(panel.diverged) for panel in plot.panels} == {2 * len(BATCHES)}
     assert (result.table[result.table["axis"] == "lr"]["high"] < 0.03).all()
 
 
-def test_too_few_values_of_one_axis_leave_only_that_one_open() -> None:
+def test_too_few_values_of_one_axis_leave_only_that_one_open():
     frame = runs()
     table = asked(frame[frame["bs"].isin([64, 128, 256])]).table
     assert set(table[table["axis"] == "bs"]["outcome"]) == {Outcome.UNDECIDED}
     assert set(table[table["axis"] == "lr"]["outcome"]) == {Outcome.LOCATED}
 
 
-def test_what_would_decide_an_axis_is_said_of_that_axis() -> None:
+def test_what_would_decide_an_axis_is_said_of_that_axis():
     answer = asked(runs()[lambda frame: frame["bs"] <= 64])
     table = table_of(answer[0], answer.workload, first_rows(answer[0], 4))
     lr, bs, needed = (next(k for k, head in enumerate(table.head) if name in head) for name in ("lr", "bs", "needs"))
@@ -103,6 +100,6 @@ def test_what_would_decide_an_axis_is_said_of_that_axis() -> None:
 
 
 @pytest.mark.parametrize("axes", [["lr"], ["lr", "rate"], ["lr", "lr"]])
-def test_two_axes_are_needed(axes: list[str]) -> None:
+def test_two_axes_are_needed(axes):
     with pytest.raises(InputError, match="axes"):
         asked(runs(), axes=axes)

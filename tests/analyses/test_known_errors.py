@@ -1,30 +1,26 @@
 """Standard errors that a workload declares for a metric, as lm-eval gives for accuracies, reach a report's fits."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import raysweep
 from raysweep import workloads
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.series import CurvesPlot
 from raysweep.report.tables import first_table
 from raysweep.workloads.declaration import Metric, Workload
 
 LENGTHS, RATES = np.geomspace(1e9, 1e12, 12), (1e-5, 1e-4)
-ENTRIES: list[dict[str, Any]] = [
+ENTRIES = [
     {"inflection": {"metric": "task_accuracy", "x": "pretrain_length", "by": ["finetune_lr"]}},
     {"optimum": {"metric": "task_accuracy", "x": "pretrain_length", "by": ["finetune_lr"]}},
     {"best": {"metric": "task_accuracy"}},
 ]
 
 
-def rows(error: float, seeds: int = 1) -> pd.DataFrame:
+def rows(error, seeds=1):
     """Accuracies that rise to 1e11 tokens and fall behind, without noise, and their errors."""
     lines = [
         {"sweep": "s", "cell": f"{length} {rate}", "seed": seed, "status": "ok", "pretrain_length": length}
@@ -40,13 +36,13 @@ def rows(error: float, seeds: int = 1) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def finding_of(frame: pd.DataFrame, entry: dict[str, Any]) -> Finding:
+def finding_of(frame, entry):
     axes = {"pretrain_length": LENGTHS.tolist(), "finetune_lr": list(RATES)}
     return one_finding(frame, {"name": "s", "workload": "checkpoints", "axes": axes, "fixed": {}}, entry, "s")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: next(iter(entry)))
-def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: dict[str, Any]) -> None:
+def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry):
     (kind, options), frame = next(iter(entry.items())), rows(0.01)
     declared = finding_of(frame, entry)
     by = [name for name in ("finetune_lr",) if kind != "best"]
@@ -66,7 +62,7 @@ def test_declared_errors_enter_a_finding_as_those_that_analyse_is_told(entry: di
 
 
 @pytest.mark.parametrize("entry", ENTRIES[:2], ids=lambda entry: next(iter(entry)))
-def test_an_error_of_0_counts_as_the_smallest_other(entry: dict[str, Any]) -> None:
+def test_an_error_of_0_counts_as_the_smallest_other(entry):
     frame = rows(0.01)
     whole = finding_of(frame, entry).table
     frame.loc[3, "task_accuracy_error"] = 0.0
@@ -74,7 +70,7 @@ def test_an_error_of_0_counts_as_the_smallest_other(entry: dict[str, Any]) -> No
     assert set(whole["outcome"]) == {Outcome.LOCATED}
 
 
-def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
+def test_a_larger_declared_error_leaves_a_turn_undetermined():
     small, large = (finding_of(rows(error), ENTRIES[0]) for error in (0.005, 0.1))
     assert small.table["outcome"].tolist() == [Outcome.LOCATED] * 2
     assert small.table["low"].max() <= 1e11 <= small.table["high"].min()
@@ -82,7 +78,7 @@ def test_a_larger_declared_error_leaves_a_turn_undetermined() -> None:
     assert (small.facts["method"], large.facts["method"]) == ("known_turns", "known_turns")
 
 
-def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals() -> None:
+def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals():
     finding, workload = finding_of(rows(0.005), ENTRIES[0]), workloads.get("checkpoints")
     (plot,) = (one for one in finding.plots() if isinstance(one, CurvesPlot))
     table = first_table(finding, workload, 8)
@@ -92,7 +88,7 @@ def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals() -> None
         assert table.rows[row][1].endswith(f"[{line.place[1]:.2e}, {line.place[2]:.2e}]".replace("e+", "e"))
 
 
-def test_with_several_draws_their_scatter_is_the_noise() -> None:
+def test_with_several_draws_their_scatter_is_the_noise():
     frame = rows(0.1, seeds=4)
     frame["task_accuracy"] += np.random.default_rng(0).normal(0, 0.003, len(frame))
     finding = finding_of(frame, ENTRIES[0])
@@ -100,7 +96,7 @@ def test_with_several_draws_their_scatter_is_the_noise() -> None:
     assert finding.table["outcome"].tolist() == [Outcome.LOCATED] * 2
 
 
-def test_an_error_that_is_no_metric_is_refused() -> None:
+def test_an_error_that_is_no_metric_is_refused():
     workload = workloads.get("checkpoints")
     with pytest.raises(ValueError, match="metric accuracy has the error acc_stderr, which is no metric"):
         Workload("w", "", 1, workload.parameters, (Metric("accuracy", "", error="acc_stderr"),), stages=workload.stages)

@@ -1,7 +1,5 @@
 """Values on a grid: how much higher they are than in the middle, beside the setting in which they rise least."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import pandas as pd
 import pytest
 from logging_workload import WORKLOAD
 
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.kinds.landscape import LandscapePlot, run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
@@ -18,7 +16,7 @@ from raysweep.errors import InputError
 PLACES = np.linspace(-1, 1, 5)
 
 
-def finding_of(heights: dict[float, float], seeds: int = 3, **options: Any) -> Finding:
+def finding_of(heights, seeds=3, **options):
     """Surfaces seed + (height + seed / 10) · (x² + y²), a height for each rate. Their mean is the height."""
     rows, points = list[dict[str, Any]](), list[dict[str, Any]]()
     for rate, height in heights.items():
@@ -42,7 +40,7 @@ def finding_of(heights: dict[float, float], seeds: int = 3, **options: Any) -> F
     return run(Question(pd.DataFrame(rows), given, WORKLOAD, "landscape", curves=lambda: table))
 
 
-def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_equal_draws() -> None:
+def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_equal_draws():
     flat, steep = finding_of({0.5: 1.0, 1.0: 8.0}).table.to_dict("records")
     assert (flat["outcome"], flat["metric"], flat["draws"]) == (Outcome.MEASURED, "loss", 3)
     half = 4.302653 * 0.1 / np.sqrt(3)  # Student's t of two degrees
@@ -52,7 +50,7 @@ def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_eq
     assert flat["more"] == 0
 
 
-def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value() -> None:
+def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value():
     one = finding_of({0.5: 1.0, 1.0: 8.0})
     (plot,) = one.plots()
     assert isinstance(plot, LandscapePlot)
@@ -63,13 +61,13 @@ def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value() -> 
     assert (len(table), corner["value"].tolist()) == (2 * 3 * 25, [pytest.approx(2 + 8.2 * 2)])
 
 
-def test_a_single_draw_has_no_interval() -> None:
+def test_a_single_draw_has_no_interval():
     (row,) = finding_of({0.5: 1.0}, seeds=1).table.to_dict("records")
     assert row["estimate"] == pytest.approx(1)
     assert np.isnan([row["low"], row["high"]]).all()
 
 
-def test_a_stage_without_a_landscape_says_so_and_an_unknown_metric_is_refused() -> None:
+def test_a_stage_without_a_landscape_says_so_and_an_unknown_metric_is_refused():
     assert finding_of({0.5: 1.0}, stage="warm").facts[NOTHING] == Nothing.NOTHING_LOGGED
     with pytest.raises(InputError, match=r"analysis\.landscape\.metrics"):
         finding_of({0.5: 1.0}, metric="los")

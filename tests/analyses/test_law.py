@@ -1,9 +1,5 @@
 """The analysis `law`: the best rate as a product of powers."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,10 +12,10 @@ from raysweep.fits.reasons import Reason
 WIDTHS, TOKENS, RATES = (64, 128, 256, 512), (1e9, 4e9, 16e9), np.geomspace(1e-4, 1e-1, 9)
 
 
-def runs(seed: int = 0) -> dict[str, list[float]]:
+def runs(seed=0):
     """One run per cell; the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25."""
     rng = np.random.default_rng(seed)
-    out: dict[str, list[float]] = {"lr": [], "width": [], "tokens": [], "loss": []}
+    out = {"lr": [], "width": [], "tokens": [], "loss": []}
     for width in WIDTHS:
         for tokens in TOKENS:
             best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25
@@ -30,12 +26,12 @@ def runs(seed: int = 0) -> dict[str, list[float]]:
     return out
 
 
-def law(frame: Any, **options: Any) -> Any:
+def law(frame, **options):
     asked = {"lr": "lr", "over": ["width", "tokens"], **options}
     return raysweep.analyse(frame, "loss", axes="lr", by=["width", "tokens"], questions=[{"law": asked}])
 
 
-def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
+def test_the_law_of_a_sweep_with_one_run_per_cell():
     laws = law(runs())
     table = laws.table
     assert table["axis"].tolist() == ["width", "tokens"]
@@ -51,7 +47,7 @@ def test_the_law_of_a_sweep_with_one_run_per_cell() -> None:
     assert [len(panel.lines) for panel in plot.panels] == [3]
 
 
-def test_axes_that_are_not_in_the_law_have_laws_of_their_own() -> None:
+def test_axes_that_are_not_in_the_law_have_laws_of_their_own():
     found = law(runs(), over="width")
     table, (exponents, _) = found.table, found[0].plots()
     means = exponents.panels[0].lines[0].means
@@ -62,7 +58,7 @@ def test_axes_that_are_not_in_the_law_have_laws_of_their_own() -> None:
     assert (table["estimate"] < -0.5).all()
 
 
-def test_too_few_settings_say_how_many_a_law_takes() -> None:
+def test_too_few_settings_say_how_many_a_law_takes():
     frame = {
         name: [v for v, w in zip(values, runs()["width"], strict=True) if w < 100] for name, values in runs().items()
     }
@@ -71,7 +67,7 @@ def test_too_few_settings_say_how_many_a_law_takes() -> None:
     assert (table.loc[0, "needed"], table.loc[0, "needed_number"]) == (Needed.MORE_SETTINGS, 4)
 
 
-def test_bounds_alone_give_no_law() -> None:
+def test_bounds_alone_give_no_law():
     laws = law({**runs(), "loss": [-one for one in runs()["loss"]]}, over="width", where={"tokens": 1e9})
     assert set(laws[0].tables["law_values"]["outcome"]) <= {Outcome.EDGE_LOW, Outcome.EDGE_HIGH}
     (row,) = laws.table.to_dict("records")
@@ -80,7 +76,7 @@ def test_bounds_alone_give_no_law() -> None:
     assert laws[0].facts == {"over": ["width"]}
 
 
-def test_a_law_that_bounds_alone_would_give_forecasts_no_setting() -> None:
+def test_a_law_that_bounds_alone_would_give_forecasts_no_setting():
     best = {64: 1e3, 128: 1e2, 256: 10.0, 512: 0.02, 1024: 0.002}  # those of three widths are above all rates
     noise, frame = np.random.default_rng(0), []
     for width, place in best.items():
@@ -96,7 +92,7 @@ def test_a_law_that_bounds_alone_would_give_forecasts_no_setting() -> None:
     assert len(plot.panels[0].lines[0].table) == 5
 
 
-def test_axes_that_vary_together_need_no_more_settings() -> None:
+def test_axes_that_vary_together_need_no_more_settings():
     one = runs()
     size = [width * tokens**0.3 for width, tokens in zip(one["width"], one["tokens"], strict=True)]
     frame = {"lr": one["lr"], "loss": one["loss"], "width": size, "tokens": [value**2 for value in size]}
@@ -108,6 +104,6 @@ def test_axes_that_vary_together_need_no_more_settings() -> None:
 @pytest.mark.parametrize(
     ("options", "path"), [({"over": "lr"}, "over"), ({"over": "height"}, "over"), ({"lr": "loss"}, "lr")]
 )
-def test_a_law_of_what_is_no_axis_is_refused(options: dict[str, Any], path: str) -> None:
+def test_a_law_of_what_is_no_axis_is_refused(options, path):
     with pytest.raises(InputError, match=rf"law.*{path}"):
         law(runs(), **options)

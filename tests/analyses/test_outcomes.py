@@ -1,7 +1,5 @@
 """What the rows say of a setting, and what would decide it, from the status and the reason of its fit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -61,9 +59,7 @@ NUMBERS = {
         (OPEN, Reason.NO_VARIATION, Outcome.UNDECIDED, ""),
     ],
 )
-def test_status_and_reason_give_the_outcome_and_what_decides_it(
-    status: Status, reason: Reason, expected: Outcome, decides: Needed | str
-) -> None:
+def test_status_and_reason_give_the_outcome_and_what_decides_it(status, reason, expected, decides):
     assert outcome(str(status), str(reason)) == expected  # as a table from a file has them
     decided_by = needed(expected, reason, 0.1, 9.0, seeds=5)
     assert decided_by.get("needed", "") == decides
@@ -71,13 +67,13 @@ def test_status_and_reason_give_the_outcome_and_what_decides_it(
     assert number == NUMBERS[decides] if decides in NUMBERS else math.isnan(number)
 
 
-def test_without_a_number_of_seeds_more_are_needed_all_the_same() -> None:
+def test_without_a_number_of_seeds_more_are_needed_all_the_same():
     decided_by = needed(Outcome.UNCLEAR, Reason.NONE, 0.1, 9.0)
     assert decided_by["needed"] == Needed.MORE_DRAWS
     assert math.isnan(decided_by["needed_number"])
 
 
-def test_a_bound_at_the_edge_of_the_grid_says_nothing() -> None:
+def test_a_bound_at_the_edge_of_the_grid_says_nothing():
     table = pd.DataFrame(
         [
             (HIGH, Reason.HIGH_EDGE_ALIKE, 0.001, math.inf),
@@ -92,7 +88,7 @@ def test_a_bound_at_the_edge_of_the_grid_says_nothing() -> None:
     assert with_outcomes(table, (0.001, 0.1))["outcome"].tolist() == expected
 
 
-def test_the_figure_of_places_says_what_the_table_says() -> None:
+def test_the_figure_of_places_says_what_the_table_says():
     rng = np.random.default_rng(0)
     grid = [(rate, length, seed) for rate in (1, 2, 4, 8, 16, 32) for length in range(1, 13) for seed in range(4)]
     frame = pd.DataFrame(grid, columns=["rate", "length", "seed"])

@@ -1,14 +1,10 @@
 """The power with which a metric grows in each setting, whether it is clear, and what would decide it."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.power_law import run
 from raysweep.analyses.question import Question
 from raysweep.analyses.series import CurvesPlot
@@ -17,7 +13,7 @@ from raysweep.workloads import get
 METRIC = "risk_finetune"
 
 
-def laws(exponents: Sequence[float], draws: int = 6) -> pd.DataFrame:
+def laws(exponents, draws=6):
     """One setting per exponent: the metric is a power of gamma, but for noise of a few percent."""
     gamma = np.array([0.1, 0.2, 0.4, 0.8])
     noise = np.random.default_rng(0).normal(0, 0.02, (len(exponents), draws, len(gamma)))
@@ -27,11 +23,11 @@ def laws(exponents: Sequence[float], draws: int = 6) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(status="ok", cell="c")
 
 
-def finding_of(rows: pd.DataFrame) -> Finding:
+def finding_of(rows):
     return run(Question(rows, {"metric": METRIC, "x": "gamma"}, get("linear_transfer"), "power_law"))
 
 
-def test_each_setting_rises_falls_or_is_unclear_with_its_exponent() -> None:
+def test_each_setting_rises_falls_or_is_unclear_with_its_exponent():
     table = finding_of(laws([0.5, -0.7, 0.0])).table
     assert table["outcome"].tolist() == [Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR]
     assert table["estimate"].to_numpy() == pytest.approx([0.5, -0.7, 0.0], abs=0.02)
@@ -40,7 +36,7 @@ def test_each_setting_rises_falls_or_is_unclear_with_its_exponent() -> None:
     assert table["needed_number"].iloc[2] == 6
 
 
-def test_one_draw_decides_nothing_unless_the_metric_has_no_noise() -> None:
+def test_one_draw_decides_nothing_unless_the_metric_has_no_noise():
     single = laws([0.5], draws=1)
     (row,) = finding_of(single).table.to_dict("records")
     assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.UNDECIDED, Needed.MORE_DRAWS, 1)
@@ -50,7 +46,7 @@ def test_one_draw_decides_nothing_unless_the_metric_has_no_noise() -> None:
     assert (row["estimate"], row["low"], row["high"], row["theory"]) == pytest.approx((2, 2, 2, 2))
 
 
-def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
+def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line():
     rows = laws([0.5, 0.5])
     bent = rows["depth"] == 2
     rows.loc[bent, METRIC] *= np.exp(np.log(rows["gamma"][bent]) ** 2)
@@ -65,7 +61,7 @@ def test_a_bend_that_is_shown_is_counted_and_drawn_beside_the_line() -> None:
     assert curved.where == {"depth": 2}
 
 
-def test_values_that_are_not_positive_have_no_power_and_few_points_need_more() -> None:
+def test_values_that_are_not_positive_have_no_power_and_few_points_need_more():
     negative = laws([0.5]).assign(**{METRIC: -1.0})
     (row,) = finding_of(negative).table.to_dict("records")
     assert (row["outcome"], row["needed"], np.isnan(row["estimate"])) == (Outcome.UNDECIDED, "", True)

@@ -1,13 +1,11 @@
 """Predicted zeros beside measured ones, both known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import predicted_boundary
 from raysweep.analyses.question import Question
 
@@ -16,7 +14,7 @@ ASKED = {"law": "risk_scratch", "meets": "risk_linear"}
 LENGTHS = [50, 100, 200, 400, 800]
 
 
-def finding_of(zero: float, slope: float = -1.0) -> Finding:
+def finding_of(zero, slope=-1.0):
     """A law 100 n^slope that meets 0.5 at n = 200 for slope -1, and a metric that changes sign at `zero`."""
     random = np.random.default_rng(1)
     rows = pd.DataFrame(
@@ -37,7 +35,7 @@ def finding_of(zero: float, slope: float = -1.0) -> Finding:
 @pytest.mark.parametrize(
     ("zero", "outcome"), [(200.0, Outcome.AGREES), (330.0, Outcome.LOWER), (120.0, Outcome.HIGHER)]
 )
-def test_a_prediction_agrees_or_is_too_low_or_too_high(zero: float, outcome: Outcome) -> None:
+def test_a_prediction_agrees_or_is_too_low_or_too_high(zero, outcome):
     finding = finding_of(zero)
     table = finding.table
     assert (table["outcome"] == outcome).all()
@@ -49,14 +47,14 @@ def test_a_prediction_agrees_or_is_too_low_or_too_high(zero: float, outcome: Out
     assert finding.facts == ASKED
 
 
-def test_a_law_without_a_slope_leaves_it_open() -> None:
+def test_a_law_without_a_slope_leaves_it_open():
     finding = finding_of(200.0, slope=0.0)
     assert (finding.table["outcome"] == Outcome.UNDECIDED).all()
     assert (finding.table["reason"] == "slope_unclear").all()
     assert (finding.table["needed"] == Needed.MORE_DRAWS).all()
 
 
-def test_both_places_stand_in_one_figure() -> None:
+def test_both_places_stand_in_one_figure():
     (plot,) = finding_of(200.0).plots()
     assert plot.along == "depth"
     measured, predicted = plot.panels[0].lines

@@ -1,20 +1,16 @@
 """Predictors that explain a metric fully, in part or not at all, over units."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4], "depth": [2, 3]}
 
 
-def explained(**options: Any) -> Finding:
+def explained(**options):
     """At depth 2 risk_linear explains risk_finetune without rest, at depth 3 neither predictor does."""
     frame = rows_with(
         AXES,
@@ -28,7 +24,7 @@ def explained(**options: Any) -> Finding:
     return finding_of(frame, AXES, "r_squared", **{**asked, "unit": "overlap_angle", **options})
 
 
-def test_the_predictor_whose_interval_lies_above_all_others_is_the_best() -> None:
+def test_the_predictor_whose_interval_lies_above_all_others_is_the_best():
     finding = explained()
     table = finding.table.set_index("depth")
     assert (table.loc[2, "outcome"] == Outcome.BEST).all()
@@ -43,7 +39,7 @@ def test_the_predictor_whose_interval_lies_above_all_others_is_the_best() -> Non
     assert [(dict(panel.where), len(panel.lines)) for panel in plot.panels] == [({"depth": 2}, 2), ({"depth": 3}, 2)]
 
 
-def test_one_predictor_is_measured_and_too_few_units_are_not() -> None:
+def test_one_predictor_is_measured_and_too_few_units_are_not():
     assert set(explained(predictors="risk_linear").table["outcome"]) == {Outcome.MEASURED}
     few = explained(where={"overlap_angle": AXES["overlap_angle"][:3]}).table
     assert set(few["outcome"]) == {Outcome.UNDECIDED}

@@ -1,14 +1,12 @@
 """How the best rate changes with the length: the verdict of each setting, its slope, and what would decide it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.regime import run
 from raysweep.analyses.places import PlacesPlot
 from raysweep.analyses.question import Question
@@ -20,7 +18,7 @@ from raysweep.workloads import get
 LENGTHS = (1.0, 10.0, 100.0, 1000.0)
 
 
-def bowls(slopes: list[float], draws: int = 4, noise: float = 0.02, lengths: tuple[float, ...] = LENGTHS) -> Any:
+def bowls(slopes, draws=4, noise=0.02, lengths=LENGTHS):
     """One depth per slope: losses whose best rate is 0.003 · length^slope; the pretraining loss falls with length."""
     rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
     for depth, slope in enumerate(slopes, start=1):
@@ -34,12 +32,12 @@ def bowls(slopes: list[float], draws: int = 4, noise: float = 0.02, lengths: tup
     return pd.DataFrame(rows).assign(status="ok", pretrain_loss=1.0)
 
 
-def finding_of(rows: pd.DataFrame, **options: Any) -> Finding:
+def finding_of(rows, **options):
     given = {"metric": "finetune_loss", "lr": "finetune_lr", "length": "pretrain_length", **options}
     return run(Question(rows, given, get("linear_transfer"), "regime"))
 
 
-def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves() -> None:
+def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves():
     table = finding_of(bowls([0.0, 0.2, -0.25, -0.6])).table
     assert table["outcome"].tolist() == [
         Outcome.CONSTANT,
@@ -53,7 +51,7 @@ def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves() ->
     assert table["lengths_located"].tolist() == [4] * 4
 
 
-def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_slope() -> None:
+def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_slope():
     one = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"])
     assert one.table["paper_case"].tolist() == ["quickly decreasing"]
     assert one.facts == {"length": "pretrain_length", "cases": {"quickly decreasing": 1}}
@@ -61,7 +59,7 @@ def test_losses_that_both_improve_are_the_quick_case_of_the_paper_whatever_the_s
 
 
 @pytest.mark.parametrize("draws", [1, pytest.param(4, marks=pytest.mark.long)])
-def test_the_longest_lengths_are_forecast_from_the_others(draws: int) -> None:
+def test_the_longest_lengths_are_forecast_from_the_others(draws):
     lengths = tuple(np.geomspace(1, 100, 7))
     rows = bowls([-0.25, 0.2], draws=draws, noise=0.1, lengths=lengths)
     one = finding_of(rows)
@@ -80,7 +78,7 @@ def test_the_longest_lengths_are_forecast_from_the_others(draws: int) -> None:
     assert "longest_out" not in finding_of(bowls([0.0])).facts  # four lengths are too few
 
 
-def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it() -> None:
+def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it():
     rows = bowls([-0.6])
     (row,) = finding_of(rows[rows["finetune_lr"] > 2e-4]).table.to_dict("records")
     assert row["lengths_bounded"] > 0
@@ -88,7 +86,7 @@ def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it(
     assert row["needed_number"] == pytest.approx(rows["finetune_lr"][rows["finetune_lr"] > 2e-4].min())
 
 
-def test_one_run_per_cell_is_enough_where_settings_pool_their_noise() -> None:
+def test_one_run_per_cell_is_enough_where_settings_pool_their_noise():
     slopes, lengths = [0.2, 0.5, -0.25, -0.9], tuple(np.geomspace(1, 100, 6))
     rows = bowls(slopes, draws=1, noise=0.1, lengths=lengths)
     one = finding_of(rows)
@@ -110,14 +108,14 @@ def test_one_run_per_cell_is_enough_where_settings_pool_their_noise() -> None:
         assert np.log(alone["estimate"]).diff().mean() * slopes[depth - 1] > 0
 
 
-def test_too_few_lengths_need_more_of_them() -> None:
+def test_too_few_lengths_need_more_of_them():
     (row,) = finding_of(bowls([0.0], lengths=LENGTHS[:2])).table.to_dict("records")
     assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)
     (row,) = finding_of(bowls([0.0], draws=1, lengths=LENGTHS[:3])).table.to_dict("records")
     assert (row["outcome"], row["reason"], row["needed"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_LENGTHS, Needed.MORE_X)
 
 
-def test_figures_have_the_best_rates_and_each_metric_at_them() -> None:
+def test_figures_have_the_best_rates_and_each_metric_at_them():
     rates, first, other = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
     assert isinstance(rates, PlacesPlot)
     assert isinstance(first, CurvesPlot)

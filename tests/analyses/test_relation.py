@@ -1,14 +1,10 @@
 """Rank correlations that are known, over draws and over cells."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.relation import RelationPlot
 from raysweep.fits.rank import over_units
 
@@ -16,7 +12,7 @@ AXES = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "nois
 SWAPPED = dict(zip(AXES["overlap_angle"], [0, 2, 1, 3, 5, 4, 6, 7], strict=True))
 
 
-def relation(draws: int = 8, **options: Any) -> Finding:
+def relation(draws=8, **options):
     """The divergence orders the cells of each noise, with two swaps; the distance is noise."""
     frame = rows_with(
         AXES,
@@ -28,7 +24,7 @@ def relation(draws: int = 8, **options: Any) -> Finding:
     return finding_of(frame, AXES, "relation", **{"x": "kl_divergence", "y": "risk_finetune", **options})
 
 
-def test_each_group_has_its_own_correlation_and_infinite_values_rank_last() -> None:
+def test_each_group_has_its_own_correlation_and_infinite_values_rank_last():
     finding = relation(by=["noise"])
     first, second = finding.table.to_dict("records")
     swaps = 1 - 6 * 4 / (8 * 63)
@@ -43,14 +39,14 @@ def test_each_group_has_its_own_correlation_and_infinite_values_rank_last() -> N
     assert [len(cloud.x) for cloud in plot.clouds] == [8, 8]
 
 
-def test_noise_predicts_nothing_and_more_seeds_would_tell() -> None:
+def test_noise_predicts_nothing_and_more_seeds_would_tell():
     (row,) = relation(x="wasserstein_1").table.to_dict("records")
     assert row["outcome"] == Outcome.UNCLEAR
     assert row["low"] < 0 < row["high"]
     assert (row["needed"], row["needed_number"]) == (Needed.MORE_DRAWS, 8)
 
 
-def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval() -> None:
+def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval():
     chosen = {"sample": "cells", "where": {"noise": 0.0}}
     (few,), (many,) = (relation(draws, **chosen).table.to_dict("records") for draws in (1, 20))
     expected = over_units(np.arange(8), np.array(list(SWAPPED.values())))

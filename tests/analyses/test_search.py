@@ -1,42 +1,37 @@
 """A search without a question: its best configurations, the axes that matter, and every run as a point."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from searched_rows import rows_of, space_of
 
 from raysweep.analyses import registry
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed, finding_of
 from raysweep.analyses.kinds.search import HistoryPlot, ImportancePlot, ParallelPlot, SlicesPlot, StoppedPlot
 from raysweep.analyses.question import Question
 from raysweep.space.schema import validate
 
 
-def search(rows: pd.DataFrame, space: Mapping[str, Any] | None = None, curves: Any = None) -> Finding:
+def search(rows, space=None, curves=None):
     """The finding about val_loss."""
     design, workload = designed([space or space_of()], ["s"])
     asked = Question(rows, {"metric": "val_loss"}, workload, "search", design, curves)
     return finding_of(registry.get("search"), asked)
 
 
-def plots(finding: Finding) -> dict[str, Any]:
+def plots(finding):
     """The plots by their type."""
     return {type(plot).__name__: plot for plot in finding.plots()}
 
 
 @pytest.fixture(scope="module")
-def finding() -> Finding:
+def finding():
     """Of 200 configurations with one draw each."""
     return search(rows_of())
 
 
-def test_the_two_axes_that_matter_carry_the_variance(finding: Finding) -> None:
+def test_the_two_axes_that_matter_carry_the_variance(finding):
     shares = finding.facts["shares"]
     assert list(shares)[:2] == ["lr", "depth"]
     assert shares["lr"] + shares["depth"] > 0.75
@@ -52,13 +47,13 @@ def test_the_two_axes_that_matter_carry_the_variance(finding: Finding) -> None:
     assert search(rows_of()).facts["shares"] == shares
 
 
-def test_there_is_no_importance_of_noise_or_of_a_few_configurations() -> None:
+def test_there_is_no_importance_of_noise_or_of_a_few_configurations():
     noise = rows_of().assign(val_loss=np.random.default_rng(1).standard_normal(200))
     assert search(noise).facts["shares"] == {}
     assert search(rows_of(count=11)).facts["shares"] == {}
 
 
-def test_one_draw_marks_no_configuration(finding: Finding) -> None:
+def test_one_draw_marks_no_configuration(finding):
     rows = rows_of()
     assert finding.facts["one_draw"]
     assert finding.table["outcome"].tolist() == [Outcome.MEASURED] * 8
@@ -67,7 +62,7 @@ def test_one_draw_marks_no_configuration(finding: Finding) -> None:
     assert len(finding.tables["search_cells"]) == 200
 
 
-def test_draws_tell_configurations_from_the_best_by_their_differences() -> None:
+def test_draws_tell_configurations_from_the_best_by_their_differences():
     rows = rows_of(count=60, draws=5, noise=1e-4, shared=1.0)
     best = rows.groupby("cell")["val_loss"].mean().idxmin()
     near = rows[rows["cell"] == best].assign(cell="near", dropout=0.49)
@@ -79,7 +74,7 @@ def test_draws_tell_configurations_from_the_best_by_their_differences() -> None:
     assert (finding.table["low"] < finding.table["estimate"]).all()
 
 
-def test_other_metrics_are_those_of_the_same_configuration() -> None:
+def test_other_metrics_are_those_of_the_same_configuration():
     rows = rows_of(count=40, draws=3)
     first = search(rows).table.iloc[0]
     means = rows.groupby("cell")[["val_loss", "test_acc"]].mean()
@@ -88,7 +83,7 @@ def test_other_metrics_are_those_of_the_same_configuration() -> None:
     assert first["test_acc_low"] < first["test_acc_mean"] < first["test_acc_high"]
 
 
-def test_an_inactive_axis_has_no_value(finding: Finding) -> None:
+def test_an_inactive_axis_has_no_value(finding):
     cells = finding.tables["search_cells"]
     assert set(cells.loc[cells["optimizer"] == "adam", "momentum"]) == {None}
     assert cells.loc[cells["optimizer"] == "sgd", "momentum"].notna().all()
@@ -100,7 +95,7 @@ def test_an_inactive_axis_has_no_value(finding: Finding) -> None:
     assert {line["texts"][place] for line, gone in zip(row["lines"], adam, strict=True) if gone} == {"–"}
 
 
-def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best() -> None:
+def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best():
     rows = rows_of(count=40, draws=3)
     best = rows.groupby("cell")["val_loss"].mean().sort_values().index
     for cell, status in ((best[0], "diverged"), (best[1], "stopped")):
@@ -115,7 +110,7 @@ def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best()
     assert (runs.state == "stopped").sum() == 2
 
 
-def test_the_history_has_the_best_mean_so_far_in_the_order_of_the_search() -> None:
+def test_the_history_has_the_best_mean_so_far_in_the_order_of_the_search():
     rows = rows_of(count=30)
     plot = plots(search(rows))["HistoryPlot"]
     assert isinstance(plot, HistoryPlot)
@@ -126,7 +121,7 @@ def test_the_history_has_the_best_mean_so_far_in_the_order_of_the_search() -> No
     assert later.best.tolist() == np.minimum.accumulate(rows["val_loss"][::-1]).tolist()
 
 
-def test_values_lie_on_the_scale_of_their_range(finding: Finding) -> None:
+def test_values_lie_on_the_scale_of_their_range(finding):
     slices = plots(finding)["SlicesPlot"]
     assert isinstance(slices, SlicesPlot)
     lr = next(axis for axis in slices.axes if axis.name == "lr")
@@ -140,7 +135,7 @@ def test_values_lie_on_the_scale_of_their_range(finding: Finding) -> None:
     assert np.all(np.diff(parallel.columns[-1]) >= 0)
 
 
-def test_runs_that_were_stopped_early_are_curves() -> None:
+def test_runs_that_were_stopped_early_are_curves():
     rows = rows_of(count=30)
     rows.loc[rows["val_loss"] > 1, "status"] = "stopped"
     steps = pd.DataFrame({"step": [1, 2, 3], "stage": "compute"})
@@ -150,8 +145,8 @@ def test_runs_that_were_stopped_early_are_curves() -> None:
     assert not [one for one in search(rows_of(count=30), curves=lambda: curves).plots() if isinstance(one, StoppedPlot)]
 
 
-def test_searches_and_functions_over_several_axes_are_shown_as_searches_by_the_metric_that_they_optimize() -> None:
-    def usual(space: Mapping[str, Any]) -> list[Any]:
+def test_searches_and_functions_over_several_axes_are_shown_as_searches_by_the_metric_that_they_optimize():
+    def usual(space):
         return list(designed([space], ["s"])[0].usual)
 
     both = {"test_acc": "maximize", "val_loss": "minimize"}

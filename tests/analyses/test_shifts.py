@@ -1,14 +1,12 @@
 """By what factor the best rate of a setting differs from that of the first one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.shift import run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
@@ -16,7 +14,7 @@ from raysweep.report.figures import drawn
 from raysweep.workloads import get
 
 
-def bowls(factors: dict[int, float], draws: int = 4, noise: float = 0.01) -> pd.DataFrame:
+def bowls(factors, draws=4, noise=0.01):
     """Losses whose best rate is 0.003 times a factor for each depth, at two lengths."""
     rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
     for depth, factor in factors.items():
@@ -29,12 +27,12 @@ def bowls(factors: dict[int, float], draws: int = 4, noise: float = 0.01) -> pd.
     return pd.DataFrame(rows).assign(status="ok")
 
 
-def finding_of(rows: pd.DataFrame) -> Finding:
+def finding_of(rows):
     options = {"metric": "risk_finetune", "x": "finetune_lr", "over": "pretrain_length"}
     return run(Question(rows, options, get("linear_transfer"), "shift"))
 
 
-def test_each_other_setting_has_its_factor_with_an_interval() -> None:
+def test_each_other_setting_has_its_factor_with_an_interval():
     one = finding_of(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}))
     assert one.table["depth"].tolist() == [2, 3, 4]
     assert one.table["outcome"].tolist() == [Outcome.HIGHER, Outcome.LOWER, Outcome.UNCLEAR]
@@ -49,7 +47,7 @@ def test_each_other_setting_has_its_factor_with_an_interval() -> None:
     assert factors == pytest.approx(one.table["estimate"].to_numpy())
 
 
-def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn() -> None:
+def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn():
     rows = bowls({1: 1.0, 2: 1.0})
     rows.loc[rows["depth"] == 2, "risk_finetune"] = -np.log(rows["finetune_lr"]) + rows["seed"]
     one = finding_of(rows)
@@ -58,5 +56,5 @@ def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn() -> None:
     assert list(one.plots()) == []
 
 
-def test_one_setting_is_compared_with_nothing() -> None:
+def test_one_setting_is_compared_with_nothing():
     assert finding_of(bowls({1: 1.0})).facts[NOTHING] == Nothing.ONE_SETTING

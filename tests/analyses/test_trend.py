@@ -1,26 +1,22 @@
 """Slopes that are known, and whether a curve goes one way throughout."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from transfer_rows import finding_of, rows_with
 
-from raysweep.analyses.finding import Finding, Needed, Outcome
+from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.series import CurvesPlot
 
 AXES = {"overlap_angle": np.linspace(10, 90, 9).tolist(), "gamma": [0.2, 0.4, 0.6]}
 
 
-def trend(noise: float = 0.02, draws: int = 8, **options: Any) -> Finding:
+def trend(noise=0.02, draws=8, **options):
     """The risk rises by 0.01 a degree, with a dip at γ = 0.4, and stays at γ = 0.6. Theory has no dip."""
 
-    def line(rows: Any) -> Any:
+    def line(rows):
         return np.where(rows["gamma"] == 0.6, 0.0, 0.01 * rows["overlap_angle"])
 
-    def values(rows: Any, random: np.random.Generator) -> Any:
+    def values(rows, random):
         dip = np.where((rows["gamma"] == 0.4) & rows["overlap_angle"].between(35, 55), -0.3, 0.0)
         return line(rows) + dip + noise * random.standard_normal(len(rows))
 
@@ -28,7 +24,7 @@ def trend(noise: float = 0.02, draws: int = 8, **options: Any) -> Finding:
     return finding_of(frame, AXES, "trend", metric="risk_finetune", x="overlap_angle", **options)
 
 
-def test_the_slope_lies_in_its_interval_and_a_dip_is_no_rise_throughout() -> None:
+def test_the_slope_lies_in_its_interval_and_a_dip_is_no_rise_throughout():
     finding = trend(words={"rises": "far tasks transfer badly", "falls": "far tasks transfer well"})
     plain, dipped, flat = finding.table.to_dict("records")
     assert [row["outcome"] for row in (plain, dipped, flat)] == [Outcome.RISES, Outcome.RISES, Outcome.UNCLEAR]
@@ -44,12 +40,12 @@ def test_the_slope_lies_in_its_interval_and_a_dip_is_no_rise_throughout() -> Non
     assert (plot.name, plot.every) == ("trend_curves", 3)
 
 
-def test_a_curve_without_noise_has_an_exact_slope_equal_to_theory_s() -> None:
+def test_a_curve_without_noise_has_an_exact_slope_equal_to_theory_s():
     plain, _, flat = trend(noise=0.0).table.to_dict("records")
     assert plain["low"] == plain["high"] == plain["theory"] == pytest.approx(0.01)
     assert flat["outcome"] == Outcome.NO_EFFECT
 
 
-def test_two_values_or_one_draw_test_no_trend() -> None:
+def test_two_values_or_one_draw_test_no_trend():
     assert set(trend(where={"overlap_angle": [10.0, 20.0]}).table["needed"]) == {Needed.MORE_X}
     assert set(trend(draws=1).table["needed"]) == {Needed.MORE_DRAWS}

@@ -8,12 +8,10 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +27,7 @@ from raysweep.main import cli
 BENCHMARKS = TESTS.parent / "benchmarks"
 SCRIPTS = {"empty_ray_job", "one_trial_per_cell"}  # need Ray from their first line on
 OTHERS = {"language": "language.rows()", "vision": "vision.rows()"}  # run by the tests of their own files
-SIZES: dict[str, dict[str, Any]] = {
+SIZES = {
     "best_cells": {"ALL_SHAPES": ("knee", "noise alone"), "SIZES": ((6, 7),), "NOISES": ("normal",), "SHARES": (0.3,)},
     "boundaries": {"DRAWS": (4,), "POINTS": (8,), "KINDS": ("independent",), "REPEATS": 1, "HELD_OUT_REPEATS": 1}
     | {"AT_ONCE": 2, "SLICES": 2},
@@ -49,14 +47,14 @@ SIZES: dict[str, dict[str, Any]] = {
     "symmetric": {"SPACES": ("depth_scale",), "MOST_CELLS": 2},
     "turns": {"STRAIGHT_CYCLES": 1, "STRAIGHT_CYCLE": 1, "CYCLE": 11},
 }
-TINY: dict[str, Any] = {
+TINY = {
     "workload": "language",
     "axes": {"pretrain_length": [1024, 2048], "finetune_lr": [1e-3, 2e-3]},
     "fixed": {"preset": "tiny", "finetune_steps": 1, "evaluation_tokens": 1024},
 }
 
 
-def in_this_process(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+def in_this_process(command, **options):
     """What `subprocess.run` does with a command of a benchmark: its code runs here, a command line is parsed alone."""
     arguments, printed = command[1:], io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
@@ -73,11 +71,11 @@ def in_this_process(command: list[str], **options: Any) -> subprocess.CompletedP
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def tiny(monkeypatch, tmp_path):
     """All benchmarks are small, and sweeps run in this process, without Ray and MLflow."""
     run = sweep.run
 
-    def small(space: Any, **options: Any) -> sweep.Sweep:
+    def small(space, **options):
         one_draw = {"seeds": 1} if space == "covariance" else {}
         return run(space, **{**options, **one_draw, "executor": "inline", "tracking_uri": "none"})
 
@@ -91,11 +89,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.setattr(f"benchmarks.{name}.{constant}", value)
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+def asked(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, arguments)])
 
 
-def first(patch: pytest.MonkeyPatch, module: str, *names: str) -> None:
+def first(patch, module, *names):
     """Of these dictionaries and tuples of a benchmark keep the first entry."""
     for name in names:
         entries = getattr(import_module(f"benchmarks.{module}"), name)
@@ -103,18 +101,18 @@ def first(patch: pytest.MonkeyPatch, module: str, *names: str) -> None:
         patch.setattr(f"benchmarks.{module}.{name}", few)
 
 
-def printed(patch: pytest.MonkeyPatch, module: str, *arguments: object) -> str:
+def printed(patch, module, *arguments):
     asked(patch, *arguments)
     with contextlib.redirect_stdout(io.StringIO()) as stream:
         import_module(f"benchmarks.{module}").main()
     return stream.getvalue()
 
 
-def called(module: str, function: str, *arguments: object) -> Any:
+def called(module, function, *arguments):
     return getattr(import_module(f"benchmarks.{module}"), function)(*arguments)
 
 
-def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_main(patch, folder):
     for name in ("covariance", "stages", "shared_stages", "language", "vision"):
         patch.setattr(f"benchmarks.{name}.rows", lambda: [("what", "measured", "bound")])
     main = import_module("benchmarks.__main__")
@@ -126,9 +124,7 @@ def run_main(patch: pytest.MonkeyPatch, folder: Path) -> None:
     written(patch, folder, main.main, "report of `quickstart`", "bench")
 
 
-def written(
-    patch: pytest.MonkeyPatch, folder: Path, main: Callable[[], None], line: str, target: str, *arguments: object
-) -> None:
+def written(patch, folder, main, line, target, *arguments):
     """Have a benchmark put its table into a copy of docs/speed.md: a line of it is new, and nothing else is."""
     page, before = folder / "speed.md", (TESTS.parent / "docs" / "speed.md").read_text()
     page.write_text(before)
@@ -141,19 +137,19 @@ def written(
     assert line in page.read_text()[len(head) : -len(tail)]
 
 
-def run_boundaries(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_boundaries(patch, folder):
     boundaries = import_module("benchmarks.boundaries")
     boundaries.main(boundaries.lines, ["straight"], ["1"])
     patch.setattr(boundaries, "BEFORE", folder / "before.csv")
     boundaries.main(boundaries.lines, ["straight"], ["before", "1"])
 
 
-def run_held_out_lines(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_held_out_lines(patch, folder):
     held_out = import_module("benchmarks.held_out_lines")
     held_out.main(held_out.lines, ["Gompertz"], ["1"])
 
 
-def run_checkpoints(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_checkpoints(patch, folder):
     """Both ways of training take the same steps."""
     from benchmarks import checkpoints
 
@@ -165,10 +161,10 @@ def run_checkpoints(patch: pytest.MonkeyPatch, folder: Path) -> None:
         assert (weight - start[name]).abs().max() > 1e-5
 
 
-def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_coverage(patch, folder):
     from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, turns
 
-    def groups(named: Collection[str], curves: int) -> list[dict[str, Any]]:
+    def groups(named, curves):
         """The first group of three seeds, or of five, of the first curves of the sets that are named."""
         each = (one for one in every() if one["set"] in named and one["curve"] < curves and one["group"] == 0)
         return [one for one in each if one["seeds"] in (3, 5)]
@@ -191,7 +187,7 @@ def run_coverage(patch: pytest.MonkeyPatch, folder: Path) -> None:
     coverage.main()
 
 
-def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_real_rows(patch, folder):
     from benchmarks import real_rows
 
     angles, gamma = {"linspace": [4.5, 90, 9]}, {"linspace": [0.1, 0.5, 2]}
@@ -205,25 +201,25 @@ def run_real_rows(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert (folder / "rows.npz").exists()
 
 
-def run_forecasts(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_forecasts(patch, folder):
     """A curve of a form of the average and one of another."""
     first(patch, "forecasts", "OWN", "OTHERS")
     assert "hyperbola" in called("forecasts", "report", 1)
 
 
-def run_single_runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_single_runs(patch, folder):
     """A grid of each family."""
     report = called("single_runs", "report", 1)
     assert "asymmetric" in report
     assert "linear networks: zeros" in report
 
 
-def run_symmetric(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_symmetric(patch, folder):
     for more in ((), ("--relu",)):
         assert printed(patch, "symmetric", "--draws", 2, *more)
 
 
-def run_search(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_search(patch, folder):
     from test_search_benchmark import SPACE
 
     search = import_module("benchmarks.search.__main__")
@@ -235,7 +231,7 @@ def run_search(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert "### tiny" in (folder / "search.md").read_text()
 
 
-def run_shared_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_shared_stages(patch, folder):
     from benchmarks import shared_stages
 
     found = shared_stages.counted({**TINY, "name": "tiny"}, str(folder))
@@ -243,13 +239,13 @@ def run_shared_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert len(shared_stages.spaces()) == 3
 
 
-def run_size(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_size(patch, folder):
     from benchmarks import size
 
     written(patch, folder, size.main, "| 20 | ", "bench-size", 20)
 
 
-def run_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_stages(patch, folder):
     from benchmarks import stages
 
     patch.setattr(stages, "SPACE", {**TINY, "name": "stages"})
@@ -259,7 +255,7 @@ def run_stages(patch: pytest.MonkeyPatch, folder: Path) -> None:
     torch.set_num_threads(threads)
 
 
-def run_laws(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def run_laws(monkeypatch, folder):
     """A law and a pair, with a table like that of Step Law."""
     from benchmarks import laws
 
@@ -307,15 +303,13 @@ WITHIN = {"turns", "regimes", "real_fits", "real_slopes", "store_speed"}
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RUNS]
 )
-def test_a_benchmark_runs_at_a_tiny_size(
-    name: str, tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_benchmark_runs_at_a_tiny_size(name, tiny, tmp_path, monkeypatch):
     RUNS[name](monkeypatch, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_of_ray_itself_runs(name, ray_cluster, monkeypatch):
     import ray
 
     monkeypatch.setattr(ray, "init", lambda **options: None)  # it is up
@@ -327,7 +321,7 @@ def test_a_benchmark_of_ray_itself_runs(name: str, ray_cluster: str, monkeypatch
         signal.signal(number, handler)
 
 
-def test_no_benchmark_is_left_out() -> None:
+def test_no_benchmark_is_left_out():
     paths = {path.relative_to(BENCHMARKS).with_suffix("") for path in BENCHMARKS.rglob("*.py")}
     can_run = {str(path) for path in paths if 'if __name__ == "__main__"' in (BENCHMARKS / f"{path}.py").read_text()}
     assert can_run | SCRIPTS == {*RUNS, *WITHIN, *SCRIPTS, *OTHERS}

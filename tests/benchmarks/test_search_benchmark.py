@@ -1,8 +1,6 @@
 """`make bench-search` counts rightly what searches take: by hand on small pools."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from raysweep.search import slices
 from raysweep.space import space_files
 
 ANGLES = {"linspace": [10, 90, 9]}
-SPACE: dict[str, Any] = {
+SPACE = {
     "name": "tiny",
     "workload": "linear_transfer",
     "axes": {"overlap_angle": ANGLES, "gamma": [0.2, 0.5]},
@@ -30,7 +28,7 @@ SPACE: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
+def pool():
     """Straight lines of slope 1 with zeros at 47 and 62 degrees. All cells of a draw have the same noise, which moves
     the zero with a standard deviation of 2 degrees in the first slice and of 4 degrees in the second."""
     space = space_files.read(SPACE)
@@ -48,12 +46,12 @@ def pool() -> Pool:
     return Pool(space, cells, members, values, np.full(len(cells), np.nan), fine)
 
 
-def world(pool: Pool, seed: int = 0) -> contestants.World:
+def world(pool, seed=0):
     drawn = np.random.default_rng(seed).integers(len(pool.values), size=2000)
     return contestants.World(pool, pool.values[drawn], np.array([True, True]))
 
 
-def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(pool: Pool) -> None:
+def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(pool):
     places = true_places(pool)
     assert places == pytest.approx([47, 62])
     assert (pool.slices[0].level, pool.slices[0].together) == (0.95, 2)
@@ -67,7 +65,7 @@ def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(p
 
 
 @pytest.mark.long
-def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_counted_twice(pool: Pool) -> None:
+def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_counted_twice(pool):
     places, least = true_places(pool), floor(pool, true_places(pool)).sum()
     rows = {}
     for name, search in contestants.CONTESTANTS.items():
@@ -82,12 +80,12 @@ def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_c
     assert rows["ours"] < min(rows[name] for name in ("grid", "bisection", "random"))
 
 
-def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_every_one_does(pool: Pool) -> None:
+def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_every_one_does(pool):
     counts = np.zeros(len(pool.cells), dtype=np.int64)
     good, narrow, bad = Answer(46.5, 47.5, 46, 48), Answer(62.1, 62.9, 61.7, 63.3), Answer(50, 51, 50, 51)
     places = np.array([47.0, 62.0])
 
-    def told(*answers: Answer | None) -> tuple[float, float, float]:
+    def told(*answers):
         found = judged(pool, places, contestants.Result(counts, list(answers)))
         return found["within"], found["pointwise"], found["all"]
 
@@ -97,7 +95,7 @@ def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_
     assert half_width(pool.slices[0], Answer(46, 48, -math.inf, 48)) == math.inf
 
 
-def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool: Pool) -> None:
+def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool):
     whole = np.full(len(pool.cells), 10)
     one_slice = np.where(np.isin(np.arange(len(whole)), pool.slices[0].cells), 10, 0)
     assert 0 < declared_seconds(pool, one_slice) < declared_seconds(pool, whole)
@@ -108,7 +106,7 @@ def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool: Poo
     assert declared_seconds(pool, spread) > 3 * declared_seconds(pool, one_slice)
 
 
-def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the_truth(tmp_path: Path) -> None:
+def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the_truth(tmp_path):
     question = Question("tiny", SPACE, draws=6, finer=2)
     pool = load(question, tmp_path)
     rows = raysweep.open("tiny", tmp_path).results()
@@ -128,7 +126,7 @@ def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 
-def test_every_question_is_a_space_that_binds_one_analysis() -> None:
+def test_every_question_is_a_space_that_binds_one_analysis():
     for key, question in questions().items():
         space = space_files.read(dict(question.space))
         found = slices.of_space(space, enumerate_cells(space))

@@ -1,8 +1,6 @@
 """Work that must not grow with the number of cells, or not faster than it: counted, not timed (benchmarks/size.py)."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from auditing import reading
@@ -14,16 +12,15 @@ from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.packs import make_packs
 from raysweep.query.state import State
 from raysweep.space.schema import validate
-from raysweep.workloads.declaration import Columns, Cost
 
 CELLS = 20_000
 
 
-COSTED: list[int] = []
+COSTED = []
 """Of how many cells the workload below was asked what a run costs, each time that it was."""
 
 
-def cost(columns: Columns) -> Cost:
+def cost(columns):
     COSTED.append(len(columns["first"]))
     return empty.WORKLOAD.cost(columns)
 
@@ -32,14 +29,14 @@ WORKLOAD = replace(empty.WORKLOAD, cost=cost)
 
 
 @pytest.fixture
-def costed(bring: Callable[..., Path]) -> list[int]:
+def costed(bring):
     """The list above, empty, and the workload on the path."""
     bring(empty=f"{__name__}:WORKLOAD")
     COSTED.clear()
     return COSTED
 
 
-def space(seeds: int = 1) -> dict[str, object]:
+def space(seeds=1):
     return {
         "name": "large",
         "workload": "empty",
@@ -48,7 +45,7 @@ def space(seeds: int = 1) -> dict[str, object]:
     }
 
 
-def test_planning_asks_for_the_cost_of_groups_of_cells(costed: list[int], tmp_path: Path) -> None:
+def test_planning_asks_for_the_cost_of_groups_of_cells(costed, tmp_path):
     asked = validate(space(seeds=3))
     cells = enumerate_cells(asked)
     state = State(asked, cells, tmp_path / "none")
@@ -61,7 +58,7 @@ def test_planning_asks_for_the_cost_of_groups_of_cells(costed: list[int], tmp_pa
 
 
 @pytest.mark.long
-def test_a_large_sweep_reads_what_it_wrote_once(costed: list[int], storage: Path) -> None:
+def test_a_large_sweep_reads_what_it_wrote_once(costed, storage):
     with reading("ledger") as read:
         assert len(run(storage, space()).rows()) == CELLS
     assert len(read) == 2  # by the driver when it was published, and by rows()

@@ -1,13 +1,12 @@
 """The two loops of the benchmark of nets on images do the same work."""
 
-import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import vision
 
 
-def test_both_loops_do_the_same_arithmetic_and_the_line_says_which_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_loops_do_the_same_arithmetic_and_the_line_says_which_is_faster(monkeypatch):
     monkeypatch.setattr(vision, "IMAGES", 96)
     monkeypatch.setattr(vision, "TURNS", 2)
     images = vision.made_up()

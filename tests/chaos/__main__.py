@@ -21,7 +21,7 @@ from tests.chaos.sweeps import KINDS, ON_RAY
 from tests.chaos.world import Tally, work
 
 
-def main() -> None:
+def main():
     """The long run: exit code 0 if nothing was lost, doubled, orphaned or in need of a hand."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
@@ -44,7 +44,7 @@ def main() -> None:
     sys.exit(not tally.well)
 
 
-def report(tally: Tally, asked: argparse.Namespace, seconds: float) -> str:
+def report(tally, asked, seconds):
     totals = {
         "faults injected": tally.faults,
         "what undisturbed sweeps leave behind and these do not, or otherwise": tally.differences.total(),

@@ -1,18 +1,15 @@
 """What goes wrong on the disk between two drivers: damaged files, and what dead writers leave behind."""
 
 import json
-import random
 import subprocess
-from collections.abc import Callable
 
 from raysweep.stages import references
 from raysweep.storage import processes
 from raysweep.storage.leases import Lease
 from tests.chaos.left import ELSEWHERE
-from tests.chaos.sweeps import Sweep
 
 
-def _damaged(sweep: Sweep, dice: random.Random, place: str, how: str) -> bool:
+def _damaged(sweep, dice, place, how):
     folder, pattern = (sweep.folder, "*.jsonl") if place == "ledger" else (sweep.storage / "store", "*")
     files = sorted(path for path in (folder / place).glob(pattern) if path.stat().st_size)
     if not files:
@@ -33,7 +30,7 @@ def _damaged(sweep: Sweep, dice: random.Random, place: str, how: str) -> bool:
     return True
 
 
-def _left_lease(sweep: Sweep, dice: random.Random, here: bool) -> bool:
+def _left_lease(sweep, dice, here):
     """A lease of a process that died, on this machine or on another, for a stage that the sweep still needs."""
     store = sweep.store
     needed = {stage for sweep in store.files.names("refs") for stage in references.referred(store, sweep)}
@@ -53,7 +50,7 @@ def _left_lease(sweep: Sweep, dice: random.Random, here: bool) -> bool:
     return True
 
 
-DAMAGES: dict[str, Callable[[Sweep, random.Random], bool]] = {
+DAMAGES = {
     "segment truncated": lambda sweep, dice: _damaged(sweep, dice, "ledger", "truncate"),
     "bit of a segment flipped": lambda sweep, dice: _damaged(sweep, dice, "ledger", "flip"),
     "half a segment left behind": lambda sweep, dice: _damaged(sweep, dice, "ledger", "half"),

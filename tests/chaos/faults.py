@@ -7,14 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
 import psutil
 
 from tests.chaos.sweeps import PATIENCE, Sweep
-from tests.chaos.unwell_server import Illness, UnwellServer
+from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import wait_for
 
 Process = subprocess.Popen[bytes]
@@ -43,10 +42,10 @@ class Disturbance:
     code: int = 0
     seconds_to_end: float = 0.0
 
-    def start(self) -> Process:
+    def start(self):
         return self.sweep.start(self.word)
 
-    def wait(self, process: Process) -> bool:
+    def wait(self, process):
         """Let the driver live until the moment; False if it ended before."""
         if self.events is not None:
             self.go_on(process, self.events)
@@ -55,12 +54,12 @@ class Disturbance:
             return False
         return True
 
-    def go_on(self, process: Process, events: int) -> None:
+    def go_on(self, process, events):
         """Wait until so many more things have happened."""
         enough = self.sweep.events() + events
         wait_for(lambda: self.sweep.events() >= enough, process, PATIENCE)
 
-    def end(self, process: Process, patience: float = PATIENCE) -> None:
+    def end(self, process, patience=PATIENCE):
         """Wait for the driver's end; TimeoutExpired if it hangs."""
         started = time.monotonic()
         try:
@@ -72,8 +71,8 @@ class Disturbance:
         self.seconds_to_end = time.monotonic() - started
 
 
-def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
-    def inject(life: Disturbance) -> bool:
+def _signalled(number):
+    def inject(life):
         process = life.start()
         injected = life.wait(process)
         if injected:
@@ -89,7 +88,7 @@ def _signalled(number: signal.Signals) -> Callable[[Disturbance], bool]:
     return inject
 
 
-def _undisturbed_end(life: Disturbance, process: Process) -> None:
+def _undisturbed_end(life, process):
     """The driver goes on as if nothing had happened, to its end or until it is killed."""
     if life.dice.random() < 0.7:
         life.go_on(process, life.dice.randrange(life.often) + 1)
@@ -99,7 +98,7 @@ def _undisturbed_end(life: Disturbance, process: Process) -> None:
     assert life.code in (0, -signal.SIGKILL), f"ended with {life.code}"
 
 
-def _worker_killed(life: Disturbance) -> bool:
+def _worker_killed(life):
     """One to three workers, one after the other: fewer than a pack may lose."""
     process = life.start()
     killed = 0
@@ -116,13 +115,13 @@ def _worker_killed(life: Disturbance) -> bool:
     return killed > 0
 
 
-def _trials(raylet: int | None) -> list[int]:
+def _trials(raylet):
     """Processes of trials among the children of a raylet."""
     children = psutil.Process(raylet).children()
     return [each.pid for each in children if each.cmdline()[0].startswith("ray::ImplicitFunc")]  # no agent of Ray
 
 
-def _terminal_gone(life: Disturbance) -> bool:
+def _terminal_gone(life):
     process = life.sweep.start(life.word, terminal=True)
     injected = life.wait(process)
     process.stderr.close()
@@ -130,7 +129,7 @@ def _terminal_gone(life: Disturbance) -> bool:
     return injected
 
 
-def _second_driver(life: Disturbance) -> bool:
+def _second_driver(life):
     process = life.start()
     injected = False
     if life.wait(process) and life.sweep.exists:
@@ -145,7 +144,7 @@ def _second_driver(life: Disturbance) -> bool:
     return injected
 
 
-def _database_locked(life: Disturbance) -> bool:
+def _database_locked(life):
     process = life.start()
     database = life.sweep.storage / "mlflow.db"
     injected = False
@@ -163,7 +162,7 @@ def _database_locked(life: Disturbance) -> bool:
     return injected
 
 
-def _server_killed(life: Disturbance) -> bool:
+def _server_killed(life):
     process = life.start()
     injected = life.wait(process)
     if injected:
@@ -177,7 +176,7 @@ def _server_killed(life: Disturbance) -> bool:
     return injected
 
 
-def _server_away(life: Disturbance) -> bool:
+def _server_away(life):
     injected = life.sweep.exists  # a new sweep would rightly be refused
     if injected:
         life.server.kill()
@@ -187,8 +186,8 @@ def _server_away(life: Disturbance) -> bool:
     return injected
 
 
-def _server_unwell(*illnesses: Illness) -> Callable[[Disturbance], bool]:
-    def inject(life: Disturbance) -> bool:
+def _server_unwell(*illnesses):
+    def inject(life):
         process = life.start()
         injected = life.wait(process)
         if injected:
@@ -208,7 +207,7 @@ def _server_unwell(*illnesses: Illness) -> Callable[[Disturbance], bool]:
     return inject
 
 
-LIVES: dict[str, Callable[[Disturbance], bool]] = {
+LIVES = {
     "driver killed": _signalled(signal.SIGKILL),
     "SIGTERM": _signalled(signal.SIGTERM),
     "SIGHUP": _signalled(signal.SIGHUP),
@@ -237,6 +236,6 @@ _MORE = {
 }
 
 
-def choices(kind: str) -> tuple[str, ...]:
+def choices(kind):
     """The faults that can happen to a sweep of this kind, the likelier ones more than once."""
     return _ALWAYS + _MORE[kind]

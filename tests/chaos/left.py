@@ -6,13 +6,11 @@ import math
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import raysweep
 from raysweep.commands import store as store_commands
 from raysweep.stages import checkpoints, references
-from raysweep.stages.store import Store
 from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
 from tests.chaos import stages
@@ -23,7 +21,7 @@ ELSEWHERE = "gone"
 """The host in the leases that a fault makes."""
 
 
-def _enter(things: Things, *key: Any, value: Any = True) -> None:
+def _enter(things, *key, value=True):
     """One more thing, also where the same is there already."""
     number = 0
     while (*key, number) in things:
@@ -31,9 +29,9 @@ def _enter(things: Things, *key: Any, value: Any = True) -> None:
     things[(*key, number)] = value
 
 
-def of_sweep(name: str, storage: Path, database: Path) -> Things:
+def of_sweep(name, storage, database):
     """Rows, points of learning curves, and in MLflow's database, read without MLflow, runs and their metrics."""
-    things: Things = {}
+    things = {}
     sweep = raysweep.open(name, storage)
     for row in sweep.results().drop(columns=["sweep", "seconds"]).to_dict("records"):
         _enter(things, "row", name, row["cell"], row["seed"], value=row)
@@ -61,10 +59,10 @@ def of_sweep(name: str, storage: Path, database: Path) -> Things:
     return things
 
 
-def of_store(store: Store, marks: Path, damaged: set[str]) -> Things:
+def of_store(store, marks, damaged):
     """Stages, references, leases, and what marks say of stages that began. The first look sets aside what faults have
     damaged and nobody has needed since; then all must be well."""
-    things: Things = {}
+    things = {}
     lines, _ = store_commands.verify(store)
     for line in lines:
         if "set aside" in line and line.split(":")[0] not in damaged:
@@ -86,13 +84,13 @@ def of_store(store: Store, marks: Path, damaged: set[str]) -> Things:
     return things
 
 
-def _called(record: checkpoints.Record) -> str:
+def _called(record):
     """What a stage of the store is called in the marks."""
     told = record["describe"]
     return stages.key(told["stage"], told["parameters"], told["seed"], told.get("point"))
 
 
-def mark_what_is_whole(store: Store, marks: Path) -> None:
+def mark_what_is_whole(store, marks):
     """From now on nobody may begin the stages that are whole."""
     last = {called: event for event, called, *_ in stages.read(marks)}
     for stage in store.stages():
@@ -102,7 +100,7 @@ def mark_what_is_whole(store: Store, marks: Path) -> None:
                 stages.mark(marks, "whole", _called(record))
 
 
-def differences(found: Things, expected: Things, tolerance: float, damaged: set[str]) -> Counter[str]:
+def differences(found, expected, tolerance, damaged):
     """How the one differs from the other; nothing if all is well.
 
     damaged: stages that a fault has damaged. They need not be there, nor their learning curves: what continues them is
@@ -113,7 +111,7 @@ def differences(found: Things, expected: Things, tolerance: float, damaged: set[
     lost = [key for key in expected if key not in found and not (key[0] == "stage" and key[1] in damaged)]
     without = [key for key in lost if key[0] == "point" and [*key[1:3]] in called]
 
-    def counts(key: tuple[Any, ...]) -> bool:
+    def counts(key):
         return key not in without and not (without and key[0] == "metric" and "/" in key[1])
 
     result = Counter(f"{key[0]} lost" for key in lost if counts(key))
@@ -125,7 +123,7 @@ def differences(found: Things, expected: Things, tolerance: float, damaged: set[
     return +result
 
 
-def _same(one: Any, other: Any, tolerance: float) -> bool:
+def _same(one, other, tolerance):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name], tolerance) for name in one)
     if isinstance(one, float):

@@ -7,22 +7,20 @@ begins although it is there, or although a living process has begun it, says so 
 import json
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from raysweep.storage import processes
 from raysweep.trial import context as trial_context
 from raysweep.workloads.declaration import ANY, Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
 STEPS = 3
 trial_context.CHECKPOINT_SECONDS = 0.0  # every step has a checkpoint
 
 
-def mark(marks: str | Path, event: str, key: str) -> None:
+def mark(marks, event, key):
     """Add a line. Lines of several processes do not mix: they are appended in one write."""
     line = json.dumps([event, key, os.getpid(), processes.life(os.getpid())]) + "\n"
     file = os.open(Path(marks) / "begun", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -30,18 +28,18 @@ def mark(marks: str | Path, event: str, key: str) -> None:
     os.close(file)
 
 
-def read(marks: str | Path) -> list[tuple[str, str, int, list[str] | None]]:
+def read(marks):
     """All lines: event, key of the stage, process."""
     path = Path(marks) / "begun"
     return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def key(stage: str, parameters: Mapping[str, Any], seed: int, point: float | None) -> str:
+def key(stage, parameters, seed, point):
     """What a stage is called in the marks; the store describes it by the same."""
     return json.dumps([stage, seed, point, sorted(parameters.items())])
 
 
-def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
+def _begin(stage, rows, context):
     """Mark that the stages of these rows begin."""
     marks, keys = rows.row()["folder"], []
     for row in rows:
@@ -58,7 +56,7 @@ def _begin(stage: str, rows: Rows, context: trial_context.Context) -> list[str]:
     return keys
 
 
-def _steps(stage: str, rows: Rows, start: np.ndarray, context: trial_context.Context) -> Result:
+def _steps(stage, rows, start, context):
     """Some steps from `start`, shape (rows, 4) or (4,), each with a checkpoint and a point of the learning curve."""
     marks, keys = rows.row()["folder"], _begin(stage, rows, context)
     state = context.restored() or {"step": 0, "weights": start}
@@ -83,35 +81,35 @@ def _steps(stage: str, rows: Rows, start: np.ndarray, context: trial_context.Con
     return Result({"weights": weights})
 
 
-def trunk(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+def trunk(rows, parent, context):
     """From one whole length to the next."""
     start = np.arange(4) / 3 + rows.seed if parent is None else parent.tensors()["weights"]
     return _steps("trunk", rows, start, context)
 
 
-def pretrain(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+def pretrain(rows, parent, context):
     """The end of a pretraining of one length."""
     return _steps("pretrain", rows, parent.tensors()["weights"], context)
 
 
-def finetune(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+def finetune(rows, parent, context):
     """All rates of one pretraining together; with seed 1 it fails at first."""
     return _steps("finetune", rows, np.tile(parent.tensors()["weights"], (len(rows), 1)), context)
 
 
-def evaluate(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+def evaluate(rows, parent, context):
     """A number that no other row has, and a learning curve that stands in the row."""
     weights = parent.tensors()["weights"]
     context.log(1, probe=weights[:, 0] * rows["probe"])
     return Result(metrics={"y": np.sum(weights * np.arange(1, 5), axis=1) + rows["probe"]})
 
 
-def lengths(row: Mapping[str, Any]) -> list[float]:
+def lengths(row):
     """A point at every whole length."""
     return [float(length + 1) for length in range(int(row["length"]))]
 
 
-def cost(columns: Any, before: float = 0.0, point: float | None = None) -> Cost:
+def cost(columns, before=0.0, point=None):
     """Said to be so much that packs are small: as many moments as there can be for something to go wrong."""
     return Cost(100.0 * len(columns["length"]), 1.0)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
@@ -40,12 +40,12 @@ class Kind:
     beside: bool = False
 
     @property
-    def marks(self) -> Path | None:
+    def marks(self):
         """Where its workload leaves marks."""
         return Path(self.space["fixed"]["folder"]) if "folder" in self.space["fixed"] else None
 
 
-def kinds(room: Path) -> dict[str, Kind]:
+def kinds(room):
     """The sweeps; `room` is where they leave their marks."""
     marks = {name: room / f"marks-{name}" for name in ("rows", "staged", "scheduled")}
     for folder in marks.values():
@@ -102,7 +102,7 @@ def kinds(room: Path) -> dict[str, Kind]:
     }
 
 
-def site(room: Path) -> Path:
+def site(room):
     """A folder that, on the path, brings the workloads by entry point, as another package would."""
     folder = room / "site"
     folder.mkdir()
@@ -117,7 +117,7 @@ def site(room: Path) -> Path:
     return folder
 
 
-def environment(site_folder: Path, **more: str) -> dict[str, str]:
+def environment(site_folder, **more):
     """For drivers, and for a Ray whose workers import the workload."""
     path = os.pathsep.join(filter(None, [str(site_folder), os.environ.get("PYTHONPATH")]))
     return {
@@ -133,21 +133,21 @@ def environment(site_folder: Path, **more: str) -> dict[str, str]:
 class Sweep:
     """One sweep in a storage of its own, driven by processes of the command line."""
 
-    def __init__(self, kind: Kind, room: Path, env: Mapping[str, str], server: str | None = None) -> None:
+    def __init__(self, kind, room, env, server=None):
         self.kind, self.env, self.server = kind, env, server
         self.name = kind.space["name"]
         self.storage = room / "storage"
         self.folder = self.storage / self.name
         self.log = room / "said.txt"
-        self.damaged: set[str] = set()  # stages of its store
-        self.expected: left.Things = {}  # what is there if nobody disturbs it
+        self.damaged = set()  # stages of its store
+        self.expected = {}  # what is there if nobody disturbs it
         room.mkdir()
         self.space = room / "space.yaml"
         self.space.write_text(yaml.safe_dump(kind.space, sort_keys=False))
         for path in kind.marks.glob("*") if kind.marks else ():
             path.unlink()
 
-    def companion(self) -> Self:
+    def companion(self):
         """The sweep that shares its storage."""
         other = copy.copy(self)
         other.name = "companion"
@@ -158,25 +158,25 @@ class Sweep:
         return other
 
     @property
-    def store(self) -> Store:
+    def store(self):
         return Store(str(self.storage / "store"))
 
-    def damage(self, stage: str) -> None:
+    def damage(self, stage):
         """Remember that a stage of its store was damaged, so that it may be computed again."""
         self.damaged.add(stage)
         if self.kind.marks and (called := self.expected.get(("stage", stage, 0))):
             mark(self.kind.marks, "damaged", called)
 
     @property
-    def exists(self) -> bool:
+    def exists(self):
         return (self.folder / "sweep.json").exists()
 
-    def events(self) -> int:
+    def events(self):
         """How much has happened: segments that were published, and stages that began and ended."""
         segments = len(list((self.folder / "ledger").glob("*.jsonl")))
         return segments + (len(read(self.kind.marks)) if self.kind.marks else 0)
 
-    def command(self, word: str) -> list[str]:
+    def command(self, word):
         """`run` as the user said it first, or `resume` or `sync`."""
         named = [str(self.space) if word == "run" else self.name, "--storage", str(self.storage)]
         if word != "sync":
@@ -185,7 +185,7 @@ class Sweep:
             named += ["--tracking-uri", self.server]
         return [word, *named]
 
-    def start(self, word: str, terminal: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, word, terminal=False):
         """A driver in a session of its own. What it says goes to the log, or to a pipe, a terminal to be taken away."""
         with self.log.open("ab") as log:
             log.write(f"--- {word}\n".encode())
@@ -200,11 +200,11 @@ class Sweep:
                 preexec_fn=hear,
             )
 
-    def finish(self, word: str) -> tuple[int, float]:
+    def finish(self, word):
         """Exit code and seconds of a driver that is left alone."""
         started = time.monotonic()
         return self.start(word).wait(PATIENCE), time.monotonic() - started
 
-    def things(self, database: Path | None = None) -> left.Things:
+    def things(self, database=None):
         """What there is of it."""
         return left.of_sweep(self.name, self.storage, database or self.storage / "mlflow.db")

@@ -6,8 +6,8 @@ from tests.chaos.world import chaos
 
 
 @pytest.mark.long
-def test_what_is_disturbed_comes_out_as_what_is_left_alone() -> None:
-    said: list[str] = []
+def test_what_is_disturbed_comes_out_as_what_is_left_alone():
+    said = []
     with chaos(3, ["rows", "staged"], said.append) as world:
         for kind in ("rows", "staged"):
             world.disturb(kind, 3, without=("database locked",))  # which takes half a minute

@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tests.chaos.waiting import PATIENCE, wait_for
 
@@ -20,7 +18,7 @@ class Server:
     taken as it is: making one costs seconds.
     """
 
-    def __init__(self, room: Path, variables: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> None:
+    def __init__(self, room, variables=None, options=()):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -32,9 +30,9 @@ class Server:
             **(variables or {}),
         }
         self.options = list(options)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process = None
 
-    def start(self) -> None:
+    def start(self):
         if self.process is not None:
             return
         where = ["--backend-store-uri", f"sqlite:///{self.database}"]
@@ -49,12 +47,12 @@ class Server:
         if not wait_for(self._answers, self.process):
             raise RuntimeError(f"the MLflow server does not answer: {said.read_text(errors='replace')[-2000:]}")
 
-    def _answers(self) -> bool:
+    def _answers(self):
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.uri}/health", timeout=20):
             return True
         return False
 
-    def kill(self) -> None:
+    def kill(self):
         """At once, with all its workers."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):

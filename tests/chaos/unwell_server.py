@@ -5,9 +5,7 @@ import http.client
 import http.server
 import random
 import threading
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from tests.chaos.tracking_server import Server
 
@@ -18,19 +16,19 @@ Illness = Literal["refuses", "loses", "hangs"]
 class UnwellServer(Server):
     """A server that is reached through a proxy, at `uri`, whether it is well or inside `unwell`."""
 
-    def __init__(self, room: Path, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, room, variables=None):
         super().__init__(room, variables)
-        self.illness: Illness | None = None
+        self.illness = None
         self.dice, self.share = random.Random(0), 1.0
         self.well_again = threading.Event()
-        self._proxy: http.server.ThreadingHTTPServer | None = self._listen(0)
+        self._proxy = self._listen(0)
         self.uri = f"http://127.0.0.1:{self._proxy.server_address[1]}"
 
-    def start(self) -> None:
+    def start(self):
         self._proxy = self._proxy or self._listen(int(self.uri.rpartition(":")[2]))
         super().start()
 
-    def kill(self) -> None:
+    def kill(self):
         if self._proxy:
             self._proxy.shutdown()
             self._proxy.server_close()
@@ -38,7 +36,7 @@ class UnwellServer(Server):
         super().kill()
 
     @contextlib.contextmanager
-    def unwell(self, illness: Illness, share: float = 1.0) -> Iterator[None]:
+    def unwell(self, illness, share=1.0):
         """While the block runs, this share of the requests is treated so. Those that hang are let go at its end."""
         self.well_again.clear()
         self.illness, self.share = illness, share
@@ -48,7 +46,7 @@ class UnwellServer(Server):
             self.illness = None
             self.well_again.set()
 
-    def _listen(self, port: int) -> http.server.ThreadingHTTPServer:
+    def _listen(self, port):
         answers = {f"do_{word}": _Handler.answer for word in ("GET", "POST", "PUT", "PATCH", "DELETE")}
         handler = type("Handler", (_Handler,), {"unwell": self, **answers})
         proxy = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -60,7 +58,7 @@ class UnwellServer(Server):
 class _Handler(http.server.BaseHTTPRequestHandler):
     unwell: UnwellServer
 
-    def answer(self) -> None:
+    def answer(self):
         unwell = self.unwell
         illness = unwell.illness if unwell.dice.random() < unwell.share else None
         self.close_connection = True
@@ -80,7 +78,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(content)
 
-    def _forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def _forward(self, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.unwell.port, timeout=60)
         with contextlib.closing(connection):
             headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
@@ -88,5 +86,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             answer = connection.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
 
-    def log_message(self, *arguments: Any) -> None:
+    def log_message(self, *arguments):
         """Says nothing."""

@@ -5,17 +5,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
 
 LOOK = 0.02  # seconds between two looks
 PATIENCE = 400.0
 """Seconds after which a test gives up. What it waits for takes seconds; a busy machine may take fifty times as long."""
 
 
-def wait_for(
-    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
-) -> bool:
+def wait_for(condition, process=None, seconds=PATIENCE):
     """Whether a condition came about within so many seconds and, where a process is given, before that had ended."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
@@ -30,7 +26,7 @@ def wait_for(
     return True
 
 
-def hear() -> None:
+def hear():
     """To be called in a new process: undo what nohup or a shell's background would have it inherit."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -9,11 +9,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Self
 
 import psutil
 
@@ -38,15 +36,15 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
 
-    def __add__(self, other: Self) -> Self:
+    def __add__(self, other):
         return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     @property
-    def faults(self) -> int:
+    def faults(self):
         return self.injected.total()
 
     @property
-    def well(self) -> bool:
+    def well(self):
         return not self.differences and not self.complaints
 
 
@@ -63,21 +61,21 @@ class Expected:
 class Chaos:
     """The places that disturbed sweeps share: a room, a tracking server, a Ray, and what they should come out as."""
 
-    def __init__(self, room: Path, dice: random.Random, say: Callable[[str], None]) -> None:
+    def __init__(self, room, dice, say):
         self.room, self.dice, self.say = room, dice, say
         self.kinds, self.tally = kinds(room), Tally()
         self.env = environment(site(room))
         sys.path.insert(0, str(room / "site"))  # to read what the sweeps leave behind
-        self.server: UnwellServer | None = None
-        self.raylet: int | None = None
-        self._expected: dict[str, Expected] = {}
+        self.server = None
+        self.raylet = None
+        self._expected = {}
         self._number = 0
 
-    def close(self) -> None:
+    def close(self):
         if self.server:
             self.server.kill()
 
-    def _sweep(self, kind: str) -> Sweep:
+    def _sweep(self, kind):
         self._number += 1
         return Sweep(
             self.kinds[kind],
@@ -86,7 +84,7 @@ class Chaos:
             self.server.uri if kind == "server" and self.server else None,
         )
 
-    def expected(self, kind: str) -> Expected:
+    def expected(self, kind):
         """What an undisturbed sweep comes out as."""
         if kind not in self._expected:
             sweep = self._sweep(kind)
@@ -102,21 +100,21 @@ class Chaos:
             self.say(f"{kind}: undisturbed {seconds:.1f} s")
         return self._expected[kind]
 
-    def _things(self, sweep: Sweep, companion: Sweep | None) -> left.Things:
+    def _things(self, sweep, companion):
         """What a sweep and its companion have left behind."""
         things = sweep.things(self.server.database if sweep.server and self.server else None)
         if companion and sweep.kind.marks:
             things |= companion.things() | left.of_store(sweep.store, sweep.kind.marks, sweep.damaged)
         return things
 
-    def disturb(self, kind: str, faults: int, without: tuple[str, ...] = ()) -> None:
+    def disturb(self, kind, faults, without=()):
         """One sweep, so many faults (but for some), one orderly end; its differences go to the tally."""
         expected = self.expected(kind)
         sweep, before = self._sweep(kind), self.tally.faults
         sweep.expected = expected.things
         companion = sweep.companion() if sweep.kind.companion else None
         beside = companion.start("run") if companion and sweep.kind.beside else None
-        happened: list[str] = []
+        happened = []
         over = False  # whether a driver has ended before anything could happen to it
         while self.tally.faults - before < faults and len(happened) < 3 * faults and not over:
             name = self.dice.choice([name for name in choices(kind) if name not in without])
@@ -161,7 +159,7 @@ class Chaos:
         else:
             shutil.rmtree(sweep.storage)
 
-    def _end(self, sweep: Sweep) -> None:
+    def _end(self, sweep):
         """An orderly end: one resume; where the server is another machine's, it is back only a day later."""
         words = ["resume", "sync"] if sweep.server else ["resume"]
         if not sweep.exists:
@@ -175,14 +173,14 @@ class Chaos:
                 self.tally.counts["repairs"] += 1
                 self._complain(sweep, f"an orderly {word} ended with {code}")
 
-    def _complain(self, sweep: Sweep, what: str) -> None:
+    def _complain(self, sweep, what):
         self.tally.complaints.append(f"{sweep.kind.name}: {what}")
         said = "\n    ".join(sweep.log.read_text(errors="replace").splitlines()[-30:])
         self.say(f"COMPLAINT {self.tally.complaints[-1]}\n    {said}")
 
 
 @contextmanager
-def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[Chaos]:
+def chaos(seed, wanted, say):
     """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
     memory = (
         "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -211,7 +209,7 @@ def chaos(seed: int, wanted: list[str], say: Callable[[str], None]) -> Iterator[
             shutil.rmtree(room, ignore_errors=True)
 
 
-def _start_ray(env: dict[str, str]) -> tuple[str, int]:
+def _start_ray(env):
     """A Ray of two CPUs that outlives the drivers: its address, and the process whose children run the trials."""
     import logging
 
@@ -231,7 +229,7 @@ def _start_ray(env: dict[str, str]) -> tuple[str, int]:
     return context.address_info["gcs_address"], raylet
 
 
-def work(seed: int, faults: int, minutes: float, kinds: list[str]) -> Tally:
+def work(seed, faults, minutes, kinds):
     """Kinds of sweeps by turns, until so many faults a kind or so many minutes; what became of them."""
     started, tally = time.monotonic(), Tally()
     try:

@@ -1,22 +1,19 @@
 """An account of Amazon's without Amazon: moto on the loopback, and for each instance in it a machine of the tests."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import server
 import servers
 
 REGION = "eu-central-1"
 
 
-def variables_of(endpoint: str) -> dict[str, str]:
+def variables_of(endpoint):
     """What one has to say to use the account, which on EC2 a machine knows by itself."""
     return {**servers.account(endpoint, REGION), "MLFLOW_S3_ENDPOINT_URL": endpoint}
 
 
-def client(variables: dict[str, str], service: str) -> Any:
+def client(variables, service):
     """A client of one of the account's services."""
     import boto3
 
@@ -29,7 +26,7 @@ def client(variables: dict[str, str], service: str) -> Any:
     )
 
 
-def network_on_loopback(variables: dict[str, str]) -> str:
+def network_on_loopback(variables):
     ec2 = client(variables, "ec2")
     network = ec2.create_vpc(CidrBlock="127.0.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=network, CidrBlock="127.0.0.16/28")["Subnet"]["SubnetId"]
@@ -37,18 +34,18 @@ def network_on_loopback(variables: dict[str, str]) -> str:
     return str(network)
 
 
-def instances(variables: dict[str, str]) -> list[dict[str, Any]]:
+def instances(variables):
     told = client(variables, "ec2").describe_instances()
     return [instance for reservation in told["Reservations"] for instance in reservation["Instances"]]
 
 
 @contextmanager
-def with_machines(machines: server.Machines, variables: dict[str, str]) -> Iterator[None]:
+def with_machines(machines, variables):
     """While this lasts, an instance that the account starts is a machine, and one that it ends is gone at once."""
     over, failed = threading.Event(), []
 
-    def follow() -> None:
-        up: set[str] = set()
+    def follow():
+        up = set()
         while not over.wait(0.3):
             try:
                 for instance in instances(variables):
@@ -74,7 +71,7 @@ def with_machines(machines: server.Machines, variables: dict[str, str]) -> Itera
             raise failed[0]
 
 
-def _start(machines: server.Machines, variables: dict[str, str], instance: dict[str, Any]) -> None:
+def _start(machines, variables, instance):
     """A server where the instance has its private address; ssh finds it by the public one, which moto made up."""
     host, name = instance["PrivateIpAddress"], instance["InstanceId"]
     assert host.startswith("127.0.0."), f"not on the loopback: {instance}"

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import server
-
 import raysweep
 
 REPOSITORY = Path(raysweep.__file__).parent.parent
@@ -35,14 +33,14 @@ class Done:
     seconds: float
 
 
-def blocks_of_readme(title: str, language: str) -> list[str]:
+def blocks_of_readme(title, language):
     """The blocks of code of one section, in order."""
     text = (REPOSITORY / "clusters" / "README.md").read_text()
     section = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def type_line(machines: server.Machines, checkout: Path, line: str) -> Done:
+def type_line(machines, checkout, line):
     """One line, or block, of the README, in a shell of the checkout with its environment activated.
 
     Raises:
@@ -65,7 +63,7 @@ def type_line(machines: server.Machines, checkout: Path, line: str) -> Done:
     return done
 
 
-def check_out(folder: Path) -> None:
+def check_out(folder):
     """A copy of the repository, with the environment of these tests as `make venv` leaves it."""
     folder.mkdir()
     for name in SHIPPED:

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,12 +34,12 @@ PROGRAMS = {
 }
 
 
-def missing() -> list[str]:
+def missing():
     """What to install (packages of Debian) before a server can be started here; nothing if all is there."""
     return sorted({package for program, package in PROGRAMS.items() if which(program) is None})
 
 
-def which(program: str) -> str | None:
+def which(program):
     """A program, also where only root has it on the path."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin:/sbin")
 
@@ -61,22 +60,22 @@ class Machines:
     servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
-    def key(self) -> Path:
+    def key(self):
         return self.folder / "key"
 
     @property
-    def user(self) -> str:
+    def user(self):
         return getpass.getuser()
 
-    def home(self, host: str) -> Path:
+    def home(self, host):
         """The home that sessions on this host get; `~` there."""
         return self.folder / host / "home"
 
-    def ray_folder(self, host: str) -> Path:
+    def ray_folder(self, host):
         """Where Ray keeps its files on a host; r1 is that of the one which was started first."""
         return _made(self.folder / f"r{[*self.servers, host].index(host) + 1}")
 
-    def start(self, host: str, public_key: Path) -> None:
+    def start(self, host, public_key):
         """A server on this address, which lets in whoever has the private half of the key."""
         variables = {**self.variables, "RAY_TMPDIR": str(self.ray_folder(host))}
         _write_environment_of_node(self.home(host), host, self.folder / "bin")
@@ -92,12 +91,12 @@ class Machines:
         if not wait_for(lambda: _accepts(host, self.port), self.servers[host], 20):
             raise RuntimeError(f"sshd did not start: {log.read_text()}")
 
-    def stop(self, host: str) -> None:
+    def stop(self, host):
         """End a server, and with it, it being number one there, every process it can see."""
         self.servers[host].kill()
         self.servers[host].wait()
 
-    def environment(self) -> dict[str, str]:
+    def environment(self):
         """What a client here needs: the wrapper around ssh, and no folder shared with any other Ray."""
         client = self.folder / "client"
         return {
@@ -109,7 +108,7 @@ class Machines:
             "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
 
-    def processes(self) -> dict[int, str]:
+    def processes(self):
         """What runs of this test now, other than the servers: process number (seen from here) and command line."""
         found = {}
         for process in psutil.process_iter():
@@ -118,16 +117,16 @@ class Machines:
                     found[process.pid] = " ".join(process.cmdline())
         return found
 
-    def running(self, program: str) -> int:
+    def running(self, program):
         """How many processes of this test have this word in their command line."""
         return sum(program in line for line in self.processes().values())
 
-    def autoscaler_said(self) -> str:
+    def autoscaler_said(self):
         """The ends of the logs of the head's autoscaler, where it says why a worker does not come."""
         logs = sorted((self.folder / "r1").glob("ray/session_*/logs/monitor*"))
         return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-6000:]}" for path in logs)
 
-    def drop_connections(self) -> int:
+    def drop_connections(self):
         """End every SSH session at once, as a lost network does; returns how many processes that took."""
         ended = 0
         for server in self.servers.values():
@@ -141,7 +140,7 @@ class Machines:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
+def serve(folder, variables):
     """Machines below `folder` (a short path: Ray has sockets there), none at first, stopped at the end with all they
     started; every session on them has these variables."""
     apart = _own_process_numbers()
@@ -164,13 +163,13 @@ def serve(folder: Path, variables: dict[str, str]) -> Iterator[Machines]:
         assert wait_for(lambda: not machines.processes(), seconds=20), machines.processes()
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _own_process_numbers() -> list[str]:
+def _own_process_numbers():
     """How to start a command that sees only its own processes, and takes them all with it; empty if not allowed."""
     for user in ([], ["--user", "--map-current-user"]):
         command = ["unshare", *user, "--pid", "--fork", "--mount-proc", "--kill-child"]
@@ -179,12 +178,12 @@ def _own_process_numbers() -> list[str]:
     return []
 
 
-def _write_keys(folder: Path) -> None:
+def _write_keys(folder):
     for name in ("key", "host_key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
 
 
-def _server_configuration(folder: Path, host: str, port: int, public_key: Path, variables: dict[str, str]) -> str:
+def _server_configuration(folder, host, port, public_key, variables):
     session = {
         **variables,
         MARK: str(folder),
@@ -211,7 +210,7 @@ def _server_configuration(folder: Path, host: str, port: int, public_key: Path, 
     )
 
 
-def _write_client(machines: Machines) -> None:
+def _write_client(machines):
     """A wrapper around ssh: the port can only be set in the SSH configuration, and ssh asks the account, not $HOME,
     where that and the `~` before its key are. The head uses it too, to reach the worker. Whatever user a cloud's image
     has is this one here. An address that is none of a machine's leads to a closed port: nothing leaves this machine.
@@ -240,7 +239,7 @@ def _write_client(machines: Machines) -> None:
     wrapper.chmod(0o755)
 
 
-def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
+def _write_environment_of_node(home, host, wrappers):
     """~/raysweep-env with all that raysweep needs but not raysweep: 6 GB of downloads less, the rest is real.
 
     Its `ray start` says the address, for both machines have the same interfaces and Ray would take neither of ours.
@@ -272,7 +271,7 @@ def _write_environment_of_node(home: Path, host: str, wrappers: Path) -> None:
     (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')
 
 
-def _plain_environment() -> dict[str, str]:
+def _plain_environment():
     """This environment without what would make a client join another Ray or mistake a make for its own."""
     kept = {
         name: value
@@ -282,11 +281,11 @@ def _plain_environment() -> dict[str, str]:
     return kept | {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
-def _made(folder: Path) -> Path:
+def _made(folder):
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _accepts(host: str, port: int) -> bool:
+def _accepts(host, port):
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0

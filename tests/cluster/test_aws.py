@@ -8,16 +8,14 @@ and any other to a closed port of the loopback, so that nothing leaves this mach
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import account
 import pytest
 import server
 from conftest import until
-from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
+from reader import REPOSITORY, blocks_of_readme, check_out, type_line
 
 from raysweep.space import packaged
 from tests.chaos.waiting import wait_for
@@ -36,16 +34,16 @@ class Cloud:
     checkout: Path
     words: dict[str, str]
 
-    def type(self, line: str) -> Done:
+    def type(self, line):
         return type_line(self.machines, self.checkout, self.edited(line))
 
-    def edited(self, text: str) -> str:
+    def edited(self, text):
         """With what a user puts for the EDIT_ words."""
         for word, value in self.words.items():
             text = text.replace(word, value)
         return text
 
-    def instances(self, kind: str = "", states: tuple[str, ...] = ("pending", "running")) -> list[dict[str, Any]]:
+    def instances(self, kind="", states=("pending", "running")):
         return [
             instance
             for instance in account.instances(self.machines.variables)
@@ -53,12 +51,12 @@ class Cloud:
         ]
 
 
-def tags(instance: dict[str, Any]) -> dict[str, str]:
+def tags(instance):
     return {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
 
 
 @pytest.fixture(scope="module")
-def cloud(s3_server: str) -> Iterator[Cloud]:
+def cloud(s3_server):
     """An account made ready by the commands of the README, and a head that is up."""
     if packages := server.missing():
         pytest.exit(f"make test-cluster needs: apt-get install {' '.join(packages)}", returncode=2)
@@ -89,7 +87,7 @@ def cloud(s3_server: str) -> Iterator[Cloud]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def edit_a_copy(cloud: Cloud) -> None:
+def edit_a_copy(cloud):
     """The copy of aws.yaml: the EDIT_ words; ports, for other servers may run on this machine; a shorter idle time."""
     text = cloud.edited((REPOSITORY / "clusters" / "aws.yaml").read_text())
     assert not re.search(r"EDIT_[A-Z]+[A-Z_]*", text.split("\n\n", 2)[2])
@@ -101,7 +99,7 @@ def edit_a_copy(cloud: Cloud) -> None:
     (cloud.checkout / "my-aws.yaml").write_text(text)
 
 
-def test_ray_up_starts_one_head_as_the_file_says_and_no_more(cloud: Cloud) -> None:
+def test_ray_up_starts_one_head_as_the_file_says_and_no_more(cloud):
     (head,) = cloud.instances()
     assert tags(head).items() >= {"ray-cluster-name": "raysweep", "ray-user-node-type": "head"}.items()
     assert head["InstanceType"] == "m7i.2xlarge"
@@ -110,7 +108,7 @@ def test_ray_up_starts_one_head_as_the_file_says_and_no_more(cloud: Cloud) -> No
     closed_and_gone_with_it(cloud, head)
 
 
-def closed_and_gone_with_it(cloud: Cloud, instance: dict[str, Any]) -> None:
+def closed_and_gone_with_it(cloud, instance):
     """Holds of every machine: IMDSv2 only, nothing open but SSH from one address, an encrypted disk that goes too."""
     ec2 = account.client(cloud.machines.variables, "ec2")
     metadata = instance["MetadataOptions"]
@@ -139,21 +137,21 @@ def closed_and_gone_with_it(cloud: Cloud, instance: dict[str, Any]) -> None:
 SUBMIT = "ray submit my-aws.yaml raysweep/main.py"
 
 
-def test_submitted_without_arguments_it_says_what_it_is_and_lists_the_spaces(cloud: Cloud) -> None:
+def test_submitted_without_arguments_it_says_what_it_is_and_lists_the_spaces(cloud):
     done = cloud.type(SUBMIT)
     assert done.code == 0, done.text[-3000:]
     assert "How does what you get after fine-tuning depend on" in done.text
     assert not [name for name in packaged.spaces() if not re.search(rf"^{name} +\w", done.text, re.MULTILINE)]
 
 
-def test_the_cards_own_command_runs_on_the_head_alone(cloud: Cloud) -> None:
+def test_the_cards_own_command_runs_on_the_head_alone(cloud):
     done = cloud.type(f"{SUBMIT} -- run quickstart")
     assert done.code == 0, done.text[-4000:]
     assert "700 of 700 rows" in done.text
     assert [tags(instance)["ray-user-node-type"] for instance in cloud.instances()] == ["head"]
 
 
-def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(cloud: Cloud) -> None:
+def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(cloud):
     asked = f"run quickstart --name on_gpus --storage {STORAGE} --tracking-uri http://127.0.0.1:5000 --executor ray"
     # The exact end points of quickstart need no GPU: there is none here, Ray is told of four by the instance type.
     done = cloud.type(f"{SUBMIT.replace('submit', 'submit --tmux')} -- {asked} --set resources.gpus_per_trial=4")
@@ -174,18 +172,18 @@ def test_a_waiting_trial_brings_a_spot_gpu_machine_whose_rows_are_in_the_bucket(
     until(lambda: any(map(mirrored.fullmatch, names_in_the_bucket(cloud))), seconds=120)
 
 
-def names_in_the_bucket(cloud: Cloud) -> list[str]:
+def names_in_the_bucket(cloud):
     s3 = account.client(cloud.machines.variables, "s3")
     return [entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
 
 
-def test_a_gpu_machine_with_nothing_to_do_is_ended(cloud: Cloud) -> None:
+def test_a_gpu_machine_with_nothing_to_do_is_ended(cloud):
     assert wait_for(lambda: not cloud.instances("gpu"), seconds=180), cloud.machines.autoscaler_said()
     until(lambda: cloud.machines.running("raylet/raylet") == 1, seconds=30)
     assert len(cloud.instances("head")) == 1
 
 
-def test_after_ray_down_nothing_runs_and_the_sweep_is_in_the_bucket(cloud: Cloud) -> None:
+def test_after_ray_down_nothing_runs_and_the_sweep_is_in_the_bucket(cloud):
     done = cloud.type("ray down -y my-aws.yaml")
     assert done.code == 0, done.text[-3000:]
     assert cloud.instances(states=("pending", "running", "stopping", "stopped")) == []

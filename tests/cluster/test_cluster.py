@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _what_is_needed() -> None:
+def _what_is_needed():
     """Says what is missing before anything starts."""
     if packages := server.missing():
         pytest.exit(
@@ -42,14 +41,14 @@ class Cluster:
     done: dict[str, Done] = field(default_factory=dict)
 
     @property
-    def shared(self) -> Path:
+    def shared(self):
         return self.machines.folder / "shared"
 
     @property
-    def storage(self) -> Path:
+    def storage(self):
         return self.shared / "sweeps"
 
-    def edited(self, text: str) -> str:
+    def edited(self, text):
         """What a user puts for the EDIT_ words; the port of Ray too, for another Ray may run on this machine."""
         for word, value in {
             "EDIT_HEAD_IP": server.HEAD,
@@ -62,18 +61,18 @@ class Cluster:
             text = text.replace(word, value)
         return text.replace("$RAY_HEAD_IP:6379", f"$RAY_HEAD_IP:{self.gcs_port}")
 
-    def type(self, line: str) -> Done:
+    def type(self, line):
         """One line of the README, in a shell of the checkout with its environment activated."""
         return type_line(self.machines, self.checkout, self.edited(line))
 
-    def follow(self, line: str) -> Done:
+    def follow(self, line):
         """One line of the README that has to work; remembered."""
         done = self.type(line)
         assert done.code == 0, f"{line}\n{done.text[-4000:]}"
         self.done[line] = done
         return done
 
-    def raysweep(self, *arguments: str) -> str:
+    def raysweep(self, *arguments):
         """The command line on this machine, which sees the shared folder as well."""
         return subprocess.run(
             [sys.executable, "-m", "raysweep.main", *arguments],
@@ -84,20 +83,20 @@ class Cluster:
             env=self.machines.environment(),
         ).stdout
 
-    def nodes(self) -> str:
+    def nodes(self):
         return self.type("ray exec my-cluster.yaml 'ray status'").text
 
-    def finished(self, sweep: str) -> bool:
+    def finished(self, sweep):
         if not (self.storage / sweep / "sweep.json").exists():
             return False
         return f"{sweep}: finished" in self.raysweep("status", sweep, "--storage", str(self.storage))
 
 
-def lines_of_readme() -> list[str]:
+def lines_of_readme():
     return [line for block in blocks_of_readme("Your own machines", "bash") for line in block.splitlines()]
 
 
-def line_with(*words: str) -> str:
+def line_with(*words):
     """The one command of the section that has all these words."""
     found = [line for line in lines_of_readme() if all(word in line for word in words)]
     assert len(found) == 1, (words, found)
@@ -105,7 +104,7 @@ def line_with(*words: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster():
     """A cluster that is up: the README until after `ray up`."""
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
@@ -129,7 +128,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.once
-def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> None:
+def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster):
     done = cluster.follow(line_with("ray submit", "run quickstart"))
     assert "700 of 700 rows" in done.text
     assert "Ray Tune" in done.text
@@ -137,7 +136,7 @@ def test_ray_submit_runs_a_packaged_space_on_the_cluster(cluster: Cluster) -> No
     assert (cluster.machines.home(server.HEAD) / "mlflow.db").exists()  # on the head's own disk, as the README has it
 
 
-def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
+def test_the_workers_come_too_with_the_same_wheel(cluster):
     there = wait_for(lambda: cluster.machines.running("raylet/raylet") == 2, seconds=240)
     assert there, cluster.machines.autoscaler_said()
     until(lambda: f"/{2 * (os.cpu_count() or 1)}.0 CPU" in cluster.nodes(), seconds=60)
@@ -149,7 +148,7 @@ def test_the_workers_come_too_with_the_same_wheel(cluster: Cluster) -> None:
     assert f"raysweep-{raysweep.__version__}.dist-info" in [path.name for path in installed[1]]
 
 
-def test_the_cluster_computes_the_rows_of_this_machine(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_cluster_computes_the_rows_of_this_machine(cluster, tmp_path):
     if not cluster.finished("quickstart"):
         cluster.follow(line_with("ray submit", "run quickstart"))
     cluster.raysweep(
@@ -164,14 +163,14 @@ def test_the_cluster_computes_the_rows_of_this_machine(cluster: Cluster, tmp_pat
     pandas.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-13)
 
 
-def test_the_head_runs_the_wheel_of_exactly_this_version(cluster: Cluster) -> None:
+def test_the_head_runs_the_wheel_of_exactly_this_version(cluster):
     done = cluster.type(
         "ray exec my-cluster.yaml 'python -c \"import raysweep; print(raysweep.__version__, raysweep.__file__)\"'"
     )
     assert f"{raysweep.__version__} {cluster.machines.home(server.HEAD)}/raysweep-env/" in done.text
 
 
-def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster: Cluster) -> None:
+def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster):
     done = cluster.type(
         "ray submit my-cluster.yaml raysweep/main.py -- run quickstrat --storage EDIT_SHARED_FOLDER/none"
     )
@@ -180,7 +179,7 @@ def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster: Cluster) -
     assert "Traceback" not in done.text
 
 
-def test_a_space_is_also_a_path_on_the_head(cluster: Cluster) -> None:
+def test_a_space_is_also_a_path_on_the_head(cluster):
     (cluster.checkout / "mine.yaml").write_text(
         yaml.safe_dump(
             {
@@ -203,7 +202,7 @@ def test_a_space_is_also_a_path_on_the_head(cluster: Cluster) -> None:
     assert ",0.1," in cluster.raysweep("results", "mine", "--storage", str(cluster.storage))
 
 
-def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster) -> None:
+def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster):
     cluster.follow(line_with("--tmux", "run transfer_phase_diagram"))
     assert cluster.machines.drop_connections() > 0
     assert not cluster.finished("transfer_phase_diagram")  # it was lost while the sweep ran
@@ -212,7 +211,7 @@ def test_a_detached_run_survives_the_loss_of_every_ssh_session(cluster: Cluster)
     assert "finished, 8,000 of 8,000 rows (8,000 ok)" in done.text
 
 
-def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(cluster: Cluster) -> None:
+def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(cluster):
     line = cluster.edited(
         "ray submit my-cluster.yaml raysweep/main.py -- run transfer_phase_diagram --name watched "
         "--executor ray --no-report --storage EDIT_SHARED_FOLDER/sweeps --tracking-uri none"
@@ -235,14 +234,14 @@ def test_a_watched_run_that_lost_its_session_goes_on_with_the_same_command(clust
     assert cluster.finished("watched")
 
 
-def test_a_ray_job_runs_without_a_session(cluster: Cluster) -> None:
+def test_a_ray_job_runs_without_a_session(cluster):
     cluster.follow(line_with("ray job submit"))
     until(lambda: cluster.finished("second"), seconds=120)
     status = line_with("ray job status")
     until(lambda: "succeeded" in cluster.follow(status).text, seconds=60)
 
 
-def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_stranger_without_the_token_is_turned_away(cluster, tmp_path):
     program = (
         "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, configure_logging=False); "
         "print(ray.cluster_resources())"
@@ -266,7 +265,7 @@ def test_a_stranger_without_the_token_is_turned_away(cluster: Cluster, tmp_path:
 
 
 @pytest.mark.once
-def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluster) -> None:
+def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster):
     if not cluster.finished("quickstart"):
         cluster.follow(line_with("ray submit", "run quickstart"))
     assert cluster.machines.running("raylet") > 0
@@ -278,7 +277,7 @@ def test_ray_down_stops_every_ray_process_and_the_report_is_here(cluster: Cluste
     assert cluster.finished("quickstart")  # the sweeps stay
 
 
-def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Cluster) -> None:
+def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster):
     """With stand-ins for Slurm's two commands, in a session of the server: `ray symmetric-run` ends with `ray stop`."""
     folder = cluster.shared / "slurm"
     folder.mkdir()
@@ -322,7 +321,7 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster: Clust
     assert not cluster.machines.running("raylet")
 
 
-def test_every_line_of_the_readme_was_followed(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+def test_every_line_of_the_readme_was_followed(cluster, request):
     if request.session.testscollected < 10:
         pytest.skip("only a part of the tests runs")
     assert set(lines_of_readme()[1:]) == set(cluster.done)

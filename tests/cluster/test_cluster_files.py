@@ -6,9 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -23,17 +21,17 @@ RAY = {name: yaml.safe_load((CLUSTERS / f"{name}.yaml").read_text()) for name in
 FILES = sorted(path.name for path in CLUSTERS.iterdir())
 
 
-def test_these_are_the_files() -> None:
+def test_these_are_the_files():
     assert FILES == ["README.md", "aws.yaml", "gcp.yaml", "kubernetes.yaml", "local.yaml", "slurm.sh"]
 
 
 @pytest.mark.parametrize("name", RAY)
-def test_ray_accepts_it(name: str) -> None:
+def test_ray_accepts_it(name):
     validate_config(prepare_config(copy.deepcopy(RAY[name])))
 
 
 @pytest.mark.parametrize("name", RAY)
-def test_only_who_has_the_token_reaches_ray_and_no_server_listens_to_all(name: str) -> None:
+def test_only_who_has_the_token_reaches_ray_and_no_server_listens_to_all(name):
     config = RAY[name]
     assert not {"min_workers", "initial_workers", "head_node", "worker_nodes"} & config.keys()  # which Ray ignores
     assert config["file_mounts"]["~/.ray/auth_token"] == "~/.ray/auth_token"
@@ -47,7 +45,7 @@ def test_only_who_has_the_token_reaches_ray_and_no_server_listens_to_all(name: s
 
 
 @pytest.mark.parametrize("cloud", ["aws", "gcp"])
-def test_workers_start_from_none_and_nothing_idle_goes_on_costing(cloud: str) -> None:
+def test_workers_start_from_none_and_nothing_idle_goes_on_costing(cloud):
     config = RAY[cloud]
     head, gpu = (config["available_node_types"][name] for name in ("head", "gpu"))
     assert (config["head_node_type"], head["max_workers"], gpu["min_workers"]) == ("head", 0, 0)
@@ -58,7 +56,7 @@ def test_workers_start_from_none_and_nothing_idle_goes_on_costing(cloud: str) ->
     assert not re.search("aws_access_key|aws_secret|/.aws|credentials", str(config), re.IGNORECASE)  # no key is copied
 
 
-def test_amazons_machines_are_closed_and_gone_with_their_disks() -> None:
+def test_amazons_machines_are_closed_and_gone_with_their_disks():
     """The worker is spot. Ray takes any key here: a misspelt one would not be the same."""
     head, gpu = (RAY["aws"]["available_node_types"][name]["node_config"] for name in ("head", "gpu"))
     disk = {"VolumeSize": 100, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
@@ -74,7 +72,7 @@ def test_amazons_machines_are_closed_and_gone_with_their_disks() -> None:
     assert gpu == {"InstanceType": "g6.12xlarge", **spot, **both}
 
 
-def test_googles_machines_are_closed_and_gone_with_their_disks() -> None:
+def test_googles_machines_are_closed_and_gone_with_their_disks():
     head, gpu = (RAY["gcp"]["available_node_types"][name]["node_config"] for name in ("head", "gpu"))
     disk = {"boot": True, "autoDelete": True, "type": "PERSISTENT"}
     subnet = "projects/EDIT_PROJECT/regions/EDIT_REGION/subnetworks/EDIT_SUBNET"
@@ -87,7 +85,7 @@ def test_googles_machines_are_closed_and_gone_with_their_disks() -> None:
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},
     }
 
-    def account(name: str, scope: str) -> list[dict[str, Any]]:
+    def account(name, scope):
         email = f"raysweep-{name}@EDIT_PROJECT.iam.gserviceaccount.com"
         return [{"email": email, "scopes": [f"https://www.googleapis.com/auth/{scope}"]}]
 
@@ -102,7 +100,7 @@ def test_googles_machines_are_closed_and_gone_with_their_disks() -> None:
     assert gpu == {"machineType": "g2-standard-24", **worker, **both}
 
 
-def test_google_s_machines_are_installed_and_started_as_amazon_s() -> None:
+def test_google_s_machines_are_installed_and_started_as_amazon_s():
     """Which tests/cluster/test_aws.py does for real."""
     aws, gcp = (RAY[cloud] for cloud in ("aws", "gcp"))
     text = json.dumps([line for line in aws["setup_commands"] if "AWS_DEFAULT_REGION" not in line])
@@ -116,7 +114,7 @@ def test_google_s_machines_are_installed_and_started_as_amazon_s() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_it_names_no_other_version(name: str) -> None:
+def test_it_names_no_other_version(name):
     text = (CLUSTERS / name).read_text()
     named = re.findall(r"raysweep[-:](\d+\.\d+\.\d+)", text) + re.findall(r"^version=(\S+)", text, re.MULTILINE)
     assert set(named) == {raysweep.__version__}
@@ -124,14 +122,14 @@ def test_it_names_no_other_version(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "README.md"])
-def test_it_says_where_to_edit(name: str) -> None:
+def test_it_says_where_to_edit(name):
     text = (CLUSTERS / name).read_text()
     assert "EDIT_ word" in text.split("\n\n")[0] + text.split("\n\n")[1]
     assert len(set(re.findall(r"EDIT_[A-Z_]*[A-Z]", text))) >= 2
 
 
 @pytest.fixture
-def job() -> dict[str, Any]:
+def job():
     return next(
         part for part in yaml.safe_load_all((CLUSTERS / "kubernetes.yaml").read_text()) if part["kind"] == "RayJob"
     )
@@ -140,14 +138,14 @@ def job() -> dict[str, Any]:
 KUBERAY = jsonschema.Draft202012Validator(json.loads((Path(__file__).parent / "kuberay_rayjob.json").read_text()))
 
 
-def test_the_kubernetes_job_fits_the_schema_of_kuberays_resource(job: dict[str, Any]) -> None:
+def test_the_kubernetes_job_fits_the_schema_of_kuberays_resource(job):
     assert job["apiVersion"] == "ray.io/v1"
     assert [f"{'.'.join(map(str, error.path))}: {error.message}" for error in KUBERAY.iter_errors(job)] == []
     for group in job["spec"]["rayClusterSpec"]["workerGroupSpecs"]:
         assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
 
 
-def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume(job: dict[str, Any]) -> None:
+def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume(job):
     spec = job["spec"]
     claims = [
         part
@@ -177,16 +175,14 @@ def test_kubernetes_pods_run_this_version_as_nobody_special_and_share_one_volume
     assert f"rayproject/ray:{constraint[1]}-" in (CLUSTERS / "README.md").read_text()
 
 
-def test_the_entrypoint_of_the_kubernetes_job_is_a_command_of_ours(
-    job: dict[str, Any], tmp_path: Path, call: Callable[..., Any]
-) -> None:
+def test_the_entrypoint_of_the_kubernetes_job_is_a_command_of_ours(job, tmp_path, call):
     program, *words = job["spec"]["entrypoint"].split()
     assert program == "raysweep"
     words[words.index("--storage") + 1] = str(tmp_path)
     assert call(*words, "--dry-run").code == 0
 
 
-def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more() -> None:
+def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more():
     text = (CLUSTERS / "README.md").read_text()
     policies = {name: json.loads(policy) for name, policy in re.findall(r"^(\w+)='(\{.*\})'$", text, re.MULTILINE)}
     assert policies.keys() == {"trust", "bucket", "workers"}
@@ -203,7 +199,7 @@ def test_the_policies_of_the_readme_allow_what_is_needed_and_no_more() -> None:
         assert all(role in str(RAY[cloud]) and role in text for role in ("raysweep-head", "raysweep-worker"))
 
 
-def test_the_shell_of_the_readme_is_shell() -> None:
+def test_the_shell_of_the_readme_is_shell():
     text = (CLUSTERS / "README.md").read_text()
     blocks = re.findall(r"```(?:sh|bash)\n(.*?)```", text, re.DOTALL)
     assert len(blocks) > 5
@@ -211,7 +207,7 @@ def test_the_shell_of_the_readme_is_shell() -> None:
         assert subprocess.run(["bash", "-n"], input=block, text=True, check=False).returncode == 0, block
 
 
-def test_the_slurm_file_is_a_shell_script_with_sane_directives() -> None:
+def test_the_slurm_file_is_a_shell_script_with_sane_directives():
     text = (CLUSTERS / "slurm.sh").read_text()
     assert subprocess.run(["bash", "-n", str(CLUSTERS / "slurm.sh")], check=False).returncode == 0
     assert os.access(CLUSTERS / "slurm.sh", os.X_OK)

@@ -1,15 +1,14 @@
 """Bad input: exit 2, one line that begins with the path of the key, nothing created, nothing recorded touched."""
 
 import json
-from pathlib import Path
 
 import pytest
 from bad_spaces import TEXTS, axis, space
-from conftest import QUIET, Call, files_of, ok, process, refused
+from conftest import QUIET, files_of, ok, process, refused
 
 
 @pytest.mark.parametrize(("text", "message"), TEXTS, ids=[message for _, message in TEXTS])
-def test_a_bad_space_is_refused_in_one_line(text: str, message: str, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_bad_space_is_refused_in_one_line(text, message, call, tmp_path, storage):
     begins, *parts = message.split("|")
     file = tmp_path / "bad.yaml"
     file.write_text(text, encoding="utf-8")
@@ -26,16 +25,14 @@ def test_a_bad_space_is_refused_in_one_line(text: str, message: str, call: Call,
         (b"\xff\xfe" + "name: a".encode("utf-16-le"), "UTF-8"),
     ],
 )
-def test_a_file_that_is_no_text_is_refused(
-    content: bytes, part: str, call: Call, tmp_path: Path, storage: Path
-) -> None:
+def test_a_file_that_is_no_text_is_refused(content, part, call, tmp_path, storage):
     file = tmp_path / "bad.yaml"
     file.write_bytes(content)
     refused(call("run", file, "--storage", storage, *QUIET), f"{file}: ", part)
     assert not storage.exists()
 
 
-def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storage: Path) -> None:
+def test_places_that_are_no_space_are_refused(call, tmp_path, storage):
     refused(call("run", tmp_path / "none.yaml", "--storage", storage), f"{tmp_path / 'none.yaml'}: ")
     refused(call("run", tmp_path, "--storage", storage), f"{tmp_path}: ", "folder")
     refused(call("run", "quikstart", "--storage", storage), "quikstart: ", "did you mean quickstart")
@@ -81,7 +78,7 @@ def test_places_that_are_no_space_are_refused(call: Call, tmp_path: Path, storag
         ("fixed={dim: 20, dim: 30}", "fixed.dim: repeated key"),
     ],
 )
-def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_bad_change_is_refused(text, begins, call, tmp_path, storage):
     file = tmp_path / "space.yaml"
     file.write_text(space())
     refused(call("run", file, "--set", text, "--storage", storage, *QUIET), begins)
@@ -119,17 +116,17 @@ def test_a_bad_change_is_refused(text: str, begins: str, call: Call, tmp_path: P
         (["results", "nothing", "--format", "xls"], "--format: "),
     ],
 )
-def test_a_bad_command_is_refused(arguments: list[str], begins: str, call: Call, storage: Path) -> None:
+def test_a_bad_command_is_refused(arguments, begins, call, storage):
     where = ["--storage", str(storage)] if len(arguments) > 1 and arguments[-1] != "--set" else []
     refused(call(*arguments, *where), begins)
     assert not storage.exists()
 
 
-def test_workloads_names_the_nearest(call: Call) -> None:
+def test_workloads_names_the_nearest(call):
     refused(call("workloads", "linear"), "linear: ", "linear_transfer")
 
 
-def test_a_huge_grid_says_its_size_and_asks_for_yes(call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_huge_grid_says_its_size_and_asks_for_yes(call, tmp_path, storage):
     file = tmp_path / "huge.yaml"
     file.write_text(axis("{linspace: [0.1, 2, 1000]}") + "seeds: 500\n")
     for more in ([], ["--dry-run"]):
@@ -140,7 +137,7 @@ def test_a_huge_grid_says_its_size_and_asks_for_yes(call: Call, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("where", ["file", "file/below", "/proc/raysweep", "/dev/null/x", "/proc/1/x/y"])
-def test_a_storage_that_cannot_be_written_is_refused(where: str, call: Call, tmp_path: Path) -> None:
+def test_a_storage_that_cannot_be_written_is_refused(where, call, tmp_path):
     (tmp_path / "file").write_text("in the way")
     file = tmp_path / "space.yaml"
     file.write_text(space())
@@ -149,7 +146,7 @@ def test_a_storage_that_cannot_be_written_is_refused(where: str, call: Call, tmp
     assert files_of(tmp_path) == before
 
 
-def test_a_sweep_whose_place_is_taken_is_refused(call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_sweep_whose_place_is_taken_is_refused(call, tmp_path, storage):
     storage.mkdir()
     (storage / "small").write_text("a file")
     file = tmp_path / "space.yaml"
@@ -171,7 +168,7 @@ def test_a_sweep_whose_place_is_taken_is_refused(call: Call, tmp_path: Path, sto
         "postgresql://nobody@127.0.0.1:9/x",
     ],
 )
-def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri: str, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri, call, tmp_path, storage):
     file = tmp_path / "space.yaml"
     file.write_text(space())
     outcome = call("run", file, "--storage", storage, "--tracking-uri", uri, "--no-report")
@@ -181,7 +178,7 @@ def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri: str, call: Call, 
 
 
 @pytest.fixture
-def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
+def recorded(call, tmp_path, storage):
     """A finished sweep `small`; returns the file of its space."""
     file = tmp_path / "space.yaml"
     file.write_text(space())
@@ -207,9 +204,7 @@ def recorded(call: Call, tmp_path: Path, storage: Path) -> Path:
         (["axes.overlap_angle=[30, 60, 90]", "zip=[[overlap_angle, gamma]]"], "zip: "),
     ],
 )
-def test_an_existing_sweep_with_another_space_is_refused_and_untouched(
-    changes: list[str], begins: str, call: Call, recorded: Path, storage: Path
-) -> None:
+def test_an_existing_sweep_with_another_space_is_refused_and_untouched(changes, begins, call, recorded, storage):
     before = files_of(storage)
     sets = [word for change in changes for word in ("--set", change)]
     for more in ([], ["--dry-run"]):
@@ -222,9 +217,7 @@ def test_an_existing_sweep_with_another_space_is_refused_and_untouched(
     assert files_of(storage) == before
 
 
-def test_bad_input_leaves_an_existing_sweep_untouched(
-    call: Call, recorded: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_bad_input_leaves_an_existing_sweep_untouched(call, recorded, storage, tmp_path):
     before = files_of(storage)
     good = recorded.read_text()
     for text, message in TEXTS[::9]:
@@ -249,7 +242,7 @@ def test_bad_input_leaves_an_existing_sweep_untouched(
     assert files_of(storage) == before
 
 
-def cell_of(call: Call, storage: Path) -> str:
+def cell_of(call, storage):
     return call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
 
 
@@ -267,7 +260,7 @@ def cell_of(call: Call, storage: Path) -> str:
         '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}',
     ],
 )
-def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, recorded: Path, storage: Path) -> None:
+def test_a_record_that_cannot_be_understood_is_named(content, call, recorded, storage):
     file = storage / "small" / "sweep.json"
     file.write_text(content)
     for arguments in (
@@ -283,7 +276,7 @@ def test_a_record_that_cannot_be_understood_is_named(content: str, call: Call, r
     assert file.read_text() == content
 
 
-def test_a_record_of_a_workload_that_is_gone_is_named(call: Call, recorded: Path, storage: Path) -> None:
+def test_a_record_of_a_workload_that_is_gone_is_named(call, recorded, storage):
     file = storage / "small" / "sweep.json"
     record = json.loads(file.read_text())
     record["space"]["workload"] = "gone"
@@ -293,13 +286,13 @@ def test_a_record_of_a_workload_that_is_gone_is_named(call: Call, recorded: Path
         refused(outcome, "")
 
 
-def test_a_storage_that_is_a_file_holds_no_sweeps(call: Call, tmp_path: Path) -> None:
+def test_a_storage_that_is_a_file_holds_no_sweeps(call, tmp_path):
     (tmp_path / "file").write_text("")
     for arguments in (["resume", "small"], ["status", "small"]):
         refused(call(*arguments, "--storage", tmp_path / "file"), "small: ")
 
 
-def test_a_process_says_the_same(tmp_path: Path, storage: Path) -> None:
+def test_a_process_says_the_same(tmp_path, storage):
     file = tmp_path / "bad.yaml"
     file.write_text(axis("[0.3]").replace("gamma", "gama"))
     outcome = process("run", file, "--storage", storage, env={"COLUMNS": "20"})

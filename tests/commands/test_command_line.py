@@ -4,10 +4,9 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
-from conftest import QUIET, TESTS, Call, Outcome, command, files_of, ok, process, python
+from conftest import QUIET, TESTS, Outcome, command, files_of, ok, process, python
 from spaces import small_space
 
 import raysweep
@@ -20,7 +19,7 @@ from tests.chaos.waiting import PATIENCE
 COMMANDS = ("run", "resume", "sync", "list", "status", "results", "report", "debug", "delete", "workloads", "spaces")
 
 
-def test_help_names_every_command(call: Call) -> None:
+def test_help_names_every_command(call):
     told = ok(call("--help"))
     for name in COMMANDS:
         assert f"  {name} " in told.out
@@ -28,11 +27,11 @@ def test_help_names_every_command(call: Call) -> None:
         assert ("--storage" in explained.out) == (name not in ("workloads", "spaces"))
 
 
-def test_version(call: Call) -> None:
+def test_version(call):
     assert call("--version") == Outcome(0, f"raysweep, version {raysweep.__version__}\n", "")
 
 
-def test_without_a_command_it_says_what_there_is(call: Call) -> None:
+def test_without_a_command_it_says_what_there_is(call):
     told = ok(call())
     assert "How does what you get after fine-tuning depend on" in told.out
     assert "raysweep run quickstart" in told.out
@@ -40,7 +39,7 @@ def test_without_a_command_it_says_what_there_is(call: Call) -> None:
     assert told.err == ""
 
 
-def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
+def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow():
     blocked = "import sys; sys.modules.update(dict.fromkeys(['ray', 'mlflow', 'pandas', 'optuna', 'matplotlib']))"
     code = (
         f"{blocked}; import numpy as np; from raysweep.plan.cells import enumerate_cells; "
@@ -52,7 +51,7 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow() -> None:
     assert python(code).out.split() == ["ok"] * 6
 
 
-def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> None:
+def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path):
     source = TESTS.parent / "raysweep" / "main.py"
     copy = tmp_path / "main.py"
     copy.write_text(source.read_text())
@@ -61,7 +60,7 @@ def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path: Path) -> N
         assert python(file, "workloads", "linear_transfer", cwd=tmp_path) == expected
 
 
-def test_a_copied_file_of_another_version_says_so(tmp_path: Path) -> None:
+def test_a_copied_file_of_another_version_says_so(tmp_path):
     text = (TESTS.parent / "raysweep" / "main.py").read_text()
     copy = tmp_path / "main.py"
     copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
@@ -72,7 +71,7 @@ def test_a_copied_file_of_another_version_says_so(tmp_path: Path) -> None:
     assert "Traceback" not in done.err
 
 
-def test_workloads_are_explained(call: Call) -> None:
+def test_workloads_are_explained(call):
     assert [line.split()[0] for line in call("workloads").out.splitlines()] == workloads.names()
     told = call("workloads", "linear_transfer").out
     declared = workloads.get("linear_transfer")
@@ -82,7 +81,7 @@ def test_workloads_are_explained(call: Call) -> None:
     assert "stage" not in told
 
 
-def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call: Call) -> None:
+def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call):
     told = call("workloads", "language").out
     assert "\nstages: trunk > pretrain > finetune > evaluate; kept: trunk, pretrain\n" in told
     chain = workloads.get("language").chain
@@ -98,7 +97,7 @@ def test_the_chain_of_a_workload_is_shown_with_the_parameters_of_each_stage(call
 
 
 @pytest.mark.long
-def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: Path) -> None:
+def test_every_packaged_space_is_listed_and_can_be_planned(call, storage):
     listed = call("spaces").out.splitlines()
     legend = [line.split(maxsplit=2) for line in listed if line.startswith("paper ")]
     assert {letter: title for _, letter, title in legend} == papers.PAPERS
@@ -116,7 +115,7 @@ def test_every_packaged_space_is_listed_and_can_be_planned(call: Call, storage: 
     assert not storage.exists()
 
 
-def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
+def test_what_a_space_asks_is_said_to_the_end(call):
     lines = [line for line in call("spaces").out.splitlines() if not line.startswith("paper ")]
     said = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines}
     for name, path in packaged.spaces().items():
@@ -128,7 +127,7 @@ def test_what_a_space_asks_is_said_to_the_end(call: Call) -> None:
     assert " ".join(" ".join(folded).split()) == " ".join(f"{name} {text}" for name, text in said.items())
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(call: Call, space: Path, storage: Path) -> None:
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(call, space, storage):
     outcome = call("run", space, "--storage", storage, "--dry-run")
     assert (outcome.code, outcome.err) == (0, "")
     assert "6 cells x 3 draws = 18 rows" in outcome.out
@@ -138,7 +137,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(call: Call, space: P
     assert not storage.exists()
 
 
-def test_a_run_speaks_on_stderr_in_plain_lines(call: Call, space: Path, storage: Path) -> None:
+def test_a_run_speaks_on_stderr_in_plain_lines(call, space, storage):
     outcome = call("run", space, "--storage", storage, *QUIET)
     assert (outcome.code, outcome.out) == (0, "")
     assert "18 of 18 rows" in outcome.err
@@ -148,7 +147,7 @@ def test_a_run_speaks_on_stderr_in_plain_lines(call: Call, space: Path, storage:
     assert there == ["driver.lock", "ledger", "logs", "sweep.json"]
 
 
-def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Path) -> None:
+def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path, space):
     home = tmp_path / "home"
     home.mkdir()
     ok(process("run", "../space.yaml", *QUIET, cwd=home))
@@ -157,7 +156,7 @@ def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path: Path, space: Pa
     assert printed.out.count("\n") == 19
 
 
-def test_only_the_table_is_on_stdout(finished: Path) -> None:
+def test_only_the_table_is_on_stdout(finished):
     binary = subprocess.run(
         command("results", "small", "--storage", finished, "--format", "parquet"), capture_output=True, check=True
     )
@@ -165,7 +164,7 @@ def test_only_the_table_is_on_stdout(finished: Path) -> None:
     assert binary.stderr == b""
 
 
-def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path, storage: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error_to_speak_of(call, space, storage):
     ok(call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400"))
     printing = subprocess.Popen(
         command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -177,7 +176,7 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(call: Call, space: Path
     printing.stderr.close()
 
 
-def test_looking_leaves_no_trace(call: Call, finished: Path) -> None:
+def test_looking_leaves_no_trace(call, finished):
     before = files_of(finished)
     cell = call("results", "small", "--storage", finished).out.splitlines()[1].split(",")[1]
     for arguments in (
@@ -194,7 +193,7 @@ def test_looking_leaves_no_trace(call: Call, finished: Path) -> None:
     assert files_of(finished) == before
 
 
-def test_debug_computes_the_row_that_was_recorded(call: Call, finished: Path) -> None:
+def test_debug_computes_the_row_that_was_recorded(call, finished):
     for row in json.loads(call("results", "small", "--storage", finished, "--format", "json").out)[::5]:
         again = json.loads(call("debug", "small", row["cell"], row["seed"], "--storage", finished).out)
         assert (again["cell"], again["seed"], again["status"]) == (row["cell"], row["seed"], "ok")
@@ -204,10 +203,10 @@ def test_debug_computes_the_row_that_was_recorded(call: Call, finished: Path) ->
             assert value == (pytest.approx(expected, rel=1e-9, abs=1e-13) if isinstance(value, float) else expected)
 
 
-def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path, storage: Path) -> None:
+def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space, storage):
     pty = pytest.importorskip("pty")
 
-    def on_terminal(*arguments: str | Path, answer: bytes = b"") -> tuple[int, str]:
+    def on_terminal(*arguments, answer=b""):
         ours, theirs = pty.openpty()
         started = subprocess.Popen(
             command(*arguments),
@@ -242,7 +241,7 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space: Path,
     assert not (storage / "small").exists()
 
 
-def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
+def test_a_dry_run_is_no_shorter_than_its_longest_pack(call):
     """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
     endless = ("--set", "fixed.source=grammar:0", "--set", "fixed.target=grammar:0")  # instead of megabytes of text
     said = [
@@ -257,7 +256,7 @@ def test_a_dry_run_is_no_shorter_than_its_longest_pack(call: Call) -> None:
     assert said[0].group(1) == said[1].group(1)
 
 
-def test_a_dry_run_counts_on_gangs_where_there_are_some(call: Call) -> None:
+def test_a_dry_run_counts_on_gangs_where_there_are_some(call):
     """In this process there are none; on Ray they are said to be as fast as they are many, and that this is said."""
     asked = ("run", "overtraining_language_tiny", "--dry-run", "--executor")
     alone, gangs = (call(*asked, "inline", "--set", f"resources={{gang: {count}}}").out for count in (1, 8))

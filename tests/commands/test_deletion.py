@@ -1,21 +1,17 @@
 """A deletion has its sweep for itself from first to last; one that is cut short is finished by the next."""
 
 import signal
-from pathlib import Path
-from typing import Any
 
 import pytest
 from auditing import listening
-from conftest import QUIET, Call, driving, files_of, nobody_else_writes, ok, process, refused, run, sql, until
+from conftest import QUIET, driving, files_of, nobody_else_writes, ok, process, refused, run, sql, until
 
 from raysweep.query.sweep import open_sweep
 from raysweep.storage import driver_lock
 from tests.chaos.waiting import PATIENCE
 
 
-def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
-    storage: Path, space: Path, database: Path, call: Call
-) -> None:
+def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(storage, space, database, call):
     there = ["--storage", storage]
     ok(call("run", space, *there, "--no-report"))
     with driving("delete", "small", "--yes", *there) as deleting:
@@ -37,16 +33,14 @@ def test_nobody_begins_to_drive_a_sweep_that_is_being_deleted(
     assert len(run(storage).results()) == 18
 
 
-def test_nothing_is_deleted_that_nobody_confirms(storage: Path, space: Path, call: Call) -> None:
+def test_nothing_is_deleted_that_nobody_confirms(storage, space, call):
     ok(call("run", space, "--storage", storage, *QUIET))
     before = files_of(storage)
     refused(call("delete", "small", "--storage", storage), "--yes: ", "delete small (18 rows)?")
     assert files_of(storage) == before
 
 
-def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(
-    storage: Path, space: Path, database: Path, call: Call
-) -> None:
+def test_a_deletion_that_mlflow_refuses_leaves_the_sweep_whole(storage, space, database, call):
     ok(call("run", space, "--storage", storage, "--no-report"))
     before = files_of(storage / "small")
     sql(database, "CREATE TRIGGER kept BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'runs are kept'); END")
@@ -67,7 +61,7 @@ sys.addaudithook(hear)
 """
 
 
-def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: Path, space: Path, call: Call) -> None:
+def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage, space, call):
     run(storage)
     there = ["--storage", storage]
     killed = process("delete", "small", "--yes", *there, "--tracking-uri", "none", first=KILLED)
@@ -87,11 +81,11 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage: 
     ok(call("run", space, *there, *QUIET))
 
 
-def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path: Path) -> None:
+def test_a_lock_is_not_that_of_a_sweep_that_was_deleted(tmp_path):
     """Its file may be deleted after it was opened and before it is locked; another driver would lock a new one."""
-    locked: list[tuple[Any, ...]] = []
+    locked = []
 
-    def delete_first(event: str, arguments: tuple[Any, ...]) -> None:
+    def delete_first(event, arguments):
         if event == "fcntl.flock":
             if not locked:
                 (tmp_path / driver_lock.FILE).unlink()

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, Outcome, command, files_of, ok, process, refused
+from conftest import QUIET, Outcome, command, files_of, ok, process, refused
 from disks import NO_BYTECODE, bound_by_permissions
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("sweep.json", ["list"]),
     ],
 )
-def test_what_may_not_be_read_is_named(what: str, arguments: list[str], finished: Path) -> None:
+def test_what_may_not_be_read_is_named(what, arguments, finished):
     path = next((finished / "small").glob(what)) if what else finished / "small"
     mode = path.stat().st_mode
     path.chmod(0)
@@ -37,9 +37,7 @@ def test_what_may_not_be_read_is_named(what: str, arguments: list[str], finished
         refused(outcome, why)
 
 
-def test_addresses_that_are_empty_or_of_no_kind_are_refused(
-    call: Call, finished: Path, space: Path, elsewhere: Path
-) -> None:
+def test_addresses_that_are_empty_or_of_no_kind_are_refused(call, finished, space, elsewhere):
     before = files_of(finished)
     for arguments, begins in (
         (["list", "--storage", ""], "--storage: "),
@@ -58,7 +56,7 @@ def test_addresses_that_are_empty_or_of_no_kind_are_refused(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_arguments_too_many_and_unknown_commands_are_named(call: Call, finished: Path) -> None:
+def test_arguments_too_many_and_unknown_commands_are_named(call, finished):
     refused(call("resume", "small", "other", "--storage", finished), "other: ")
     refused(call("list", "small", "other"), "small: ")
     refused(call("store", "prone"), "prone: unknown command", "did you mean prune", "list, prune, verify")
@@ -67,9 +65,7 @@ def test_arguments_too_many_and_unknown_commands_are_named(call: Call, finished:
         refused(call("debug", "small", cell, str(seed), "--storage", finished), "[SEED]: ")
 
 
-def test_rows_go_through_a_pipe_or_a_link_and_leave_it_in_its_place(
-    call: Call, finished: Path, elsewhere: Path
-) -> None:
+def test_rows_go_through_a_pipe_or_a_link_and_leave_it_in_its_place(call, finished, elsewhere):
     expected = call("results", "small", "--storage", finished).out
     (elsewhere / "link").symlink_to("rows.csv")
     (elsewhere / "rows.csv").write_text("old")
@@ -84,7 +80,7 @@ def test_rows_go_through_a_pipe_or_a_link_and_leave_it_in_its_place(
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full on this system")
-def test_a_full_disk_under_stdout_is_named(finished: Path) -> None:
+def test_a_full_disk_under_stdout_is_named(finished):
     for arguments in (["results", "small", "--storage", finished], ["workloads"]):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -2,11 +2,9 @@
 
 import contextlib
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, files_of, ok, refused, run
+from conftest import QUIET, files_of, ok, refused, run
 from disks import disk, mounted
 from spaces import language_space, small_space, written
 
@@ -24,7 +22,7 @@ WRITERS = [
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory):
     """A storage with a finished sweep `small`, one of it that lacks its rows, and one with stages in the store."""
     storage = tmp_path_factory.mktemp("filled")
     run(storage)
@@ -36,7 +34,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def mount(filled: Path, tmp_path: Path) -> Iterator[Path]:
+def mount(filled, tmp_path):
     """The storage on a file system that is mounted read-only."""
     place = tmp_path / "place"
     with disk(place):
@@ -45,7 +43,7 @@ def mount(filled: Path, tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path, elsewhere: Path) -> None:
+def test_what_writes_names_the_place_and_leaves_nothing(call, mount, elsewhere):
     before = files_of(mount)
     for arguments, place in WRITERS:
         refused(
@@ -61,7 +59,7 @@ def test_what_writes_names_the_place_and_leaves_nothing(call: Call, mount: Path,
     assert {path.name for path in elsewhere.iterdir()} == {"space.yaml"}
 
 
-def test_what_reads_works(call: Call, mount: Path, elsewhere: Path) -> None:
+def test_what_reads_works(call, mount, elsewhere):
     expected = call("results", "small", "--storage", mount).out
     assert expected.count("\n") == 19
     ok(call("results", "small", "--storage", mount, "-o", elsewhere / "rows.csv"))
@@ -83,9 +81,7 @@ def test_what_reads_works(call: Call, mount: Path, elsewhere: Path) -> None:
         assert outcome.out
 
 
-def test_a_row_whose_stages_are_missing_is_computed_all_the_same(
-    call: Call, filled: Path, tmp_path: Path, elsewhere: Path
-) -> None:
+def test_a_row_whose_stages_are_missing_is_computed_all_the_same(call, filled, tmp_path, elsewhere):
     place = tmp_path / "place"
     cell = open_sweep("words", filled).cells.ids[0]
     expected = call("debug", "words", cell, "--storage", filled).out
@@ -99,9 +95,7 @@ def test_a_row_whose_stages_are_missing_is_computed_all_the_same(
     assert outcome.err.count("\n") == 1
 
 
-def test_damaged_stages_are_named_where_they_cannot_be_set_aside(
-    call: Call, filled: Path, tmp_path: Path, elsewhere: Path
-) -> None:
+def test_damaged_stages_are_named_where_they_cannot_be_set_aside(call, filled, tmp_path, elsewhere):
     place = tmp_path / "place"
     with disk(place):
         shutil.copytree(filled, place, dirs_exist_ok=True)
@@ -115,7 +109,7 @@ def test_damaged_stages_are_named_where_they_cannot_be_set_aside(
     assert outcome.out.count("left where it is") == 2
 
 
-def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: Path, tmp_path: Path) -> None:
+def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call, filled, tmp_path):
     place = tmp_path / "place"
     with disk(place, "-o", "size=4m"):
         shutil.copytree(filled, place, dirs_exist_ok=True)
@@ -126,11 +120,11 @@ def test_a_sweep_can_be_deleted_to_make_room_on_a_full_disk(call: Call, filled: 
         assert not (place / "small").exists()
 
 
-def fill(path: Path) -> None:
+def fill(path):
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as filler:
         while filler.write(bytes(4096)):
             pass
 
 
-def stages(storage: Path) -> list[str]:
+def stages(storage):
     return sorted(path.stem for path in (storage / "store" / "entries").glob("*.json"))

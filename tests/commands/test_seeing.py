@@ -1,15 +1,13 @@
 """How a running sweep is seen and bounded: status and its watch, hours, logs of trials, runs in MLflow by choice."""
 
 import signal
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, driving, ok, process, refused, run, until
+from conftest import QUIET, driving, ok, process, refused, run, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, written
 
@@ -24,13 +22,13 @@ from tests.chaos.waiting import PATIENCE, wait_for
 
 
 @pytest.fixture
-def file(sandbox: Path, tmp_path: Path) -> Path:
+def file(sandbox, tmp_path):
     """A sweep of a row that is done at once and one that waits for a word."""
     return written(tmp_path, sandbox_space(tmp_path, ["compute", "wait"], name="seen"))
 
 
 @pytest.fixture
-def running(file: Path, storage: Path) -> Iterator[subprocess.Popen[str]]:
+def running(file, storage):
     with driving("run", file, "--storage", storage, "--executor", "inline", *QUIET) as driver:
         until(
             lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
@@ -39,9 +37,7 @@ def running(file: Path, storage: Path) -> Iterator[subprocess.Popen[str]]:
         yield driver
 
 
-def test_status_says_what_was_used_and_what_runs_where(
-    running: subprocess.Popen[str], storage: Path, call: Call
-) -> None:
+def test_status_says_what_was_used_and_what_runs_where(running, storage, call):
     said = call("status", "seen", "--storage", storage).out
     assert "seen: running, 1 of 2 rows (1 ok)" in said
     assert "core-hours, about" in said
@@ -50,13 +46,13 @@ def test_status_says_what_was_used_and_what_runs_where(
     assert f"process {running.pid}" in line
 
 
-def unfinished(storage: Path) -> str:
+def unfinished(storage):
     done = {path.stem for path in storage.glob("seen/ledger/*.jsonl")}
     (left,) = {path.stem for path in storage.glob("seen/logs/*.log")} - done
     return left.rpartition("-")[0]
 
 
-def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_hours_count_what_each_trial_holds(sandbox, storage, tmp_path, call):
     asked = {
         **sandbox_space(tmp_path, ["compute", "compute", "raise"], name="seen"),
         "resources": {"where": [{"x": 1, "cpus_per_trial": 2}]},
@@ -67,9 +63,7 @@ def test_hours_count_what_each_trial_holds(sandbox: Path, storage: Path, tmp_pat
     assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
 
 
-def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
-    sandbox: Path, storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(sandbox, storage, tmp_path, call):
     """The first two steps of the trunk are shared, so they are a pack of their own, whose time is in no row."""
     asked = {
         "name": "seen",
@@ -88,7 +82,7 @@ def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(
     assert f"  used {spent / 3600:,.3g} core-hours\n" in call("status", "seen", "--storage", storage).out
 
 
-def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: Path, tmp_path: Path) -> None:
+def test_watching_ends_with_the_sweep(running, storage, tmp_path):
     with driving("status", "seen", "--storage", storage, "--watch") as watcher:
         assert "running, 1 of 2" in watcher.stdout.readline()
         (tmp_path / "go").touch()
@@ -97,19 +91,17 @@ def test_watching_ends_with_the_sweep(running: subprocess.Popen[str], storage: P
     assert watcher.returncode == 0
 
 
-def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(
-    file: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(file, storage, tmp_path, call, monkeypatch):
     """They begin with that pack here: what comes before it may take any time."""
     usual = signal.setitimer
 
-    def later(which: int, seconds: float) -> None:
+    def later(which, seconds):
         if seconds:
             threading.Thread(target=lambda: wait_for(mark) and usual(which, seconds), daemon=True).start()
         else:
             usual(which, seconds)
 
-    def mark() -> bool:
+    def mark():
         return any(tmp_path.glob("wait-*"))
 
     monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: 0.0))
@@ -128,20 +120,18 @@ def test_the_hours_end_a_pack_that_does_not_and_resume_goes_on(
 
 @pytest.mark.parametrize("hours", [0, -1, "soon", "nan"])
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_hours_are_above_nothing(dry: tuple[str, ...], hours: object, file: Path, storage: Path, call: Call) -> None:
+def test_hours_are_above_nothing(dry, hours, file, storage, call):
     refused(call("run", file, "--storage", storage, "--max-hours", hours, *dry), "--max-hours: ")
     assert not storage.exists()
 
 
 @pytest.mark.parametrize("hours", [1e300, "inf"])
-def test_more_hours_than_a_timer_takes_are_no_limit(
-    hours: object, file: Path, storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_more_hours_than_a_timer_takes_are_no_limit(hours, file, storage, tmp_path, call):
     (tmp_path / "go").touch()
     ok(call("run", file, "--storage", storage, "--executor", "inline", *QUIET, "--max-hours", hours))
 
 
-def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() -> None:
+def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one():
     packs = [
         Pack(name, *2 * (np.zeros(1, int),), seconds, 0.0, Resources())
         for name, seconds in [("first", 10), ("long", 3600), ("short", 5)]
@@ -157,9 +147,7 @@ def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one() ->
     assert queue.held_back == 1
 
 
-def test_a_trial_keeps_its_log_and_its_run_says_where(
-    executor: str, sandbox: Path, storage: Path, tmp_path: Path, database: Path
-) -> None:
+def test_a_trial_keeps_its_log_and_its_run_says_where(executor, sandbox, storage, tmp_path, database):
     asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
     found = run(storage, asked, executor=executor, tracking_uri=None)
     client = MlflowClient(f"sqlite:///{database}")
@@ -178,9 +166,7 @@ def test_a_trial_keeps_its_log_and_its_run_says_where(
 
 
 @pytest.mark.parametrize(("runs_per", "count"), [("cell", 3), ("pack", 1), ("sweep", 0)])
-def test_runs_in_mlflow_are_by_choice_and_stay_so(
-    runs_per: str, count: int, sandbox: Path, storage: Path, tmp_path: Path, database: Path
-) -> None:
+def test_runs_in_mlflow_are_by_choice_and_stay_so(runs_per, count, sandbox, storage, tmp_path, database):
     asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
     run(storage, asked, runs_per=runs_per, tracking_uri=None)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
@@ -194,7 +180,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(
 
 
 @pytest.mark.long
-def test_the_hours_are_named_on_ray_too(file: Path, storage: Path, sandbox: Path, ray_cluster: str) -> None:
+def test_the_hours_are_named_on_ray_too(file, storage, sandbox, ray_cluster):
     hours = ("--max-hours", str(8 / 3600))
     stopped = process(
         "run", file, "--storage", storage, "--executor", "ray", *QUIET, *hours, env={"RAY_ADDRESS": ray_cluster}

@@ -7,11 +7,10 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from auditing import ctrl_c_when, reading
-from conftest import QUIET, Call, driving, files_of, nobody_else_writes, ok, refused, run, sql, until
+from conftest import QUIET, driving, files_of, nobody_else_writes, ok, refused, run, sql, until
 from spaces import sandbox_space
 
 from raysweep.commands import status
@@ -21,14 +20,12 @@ from raysweep.tracking import mirror
 from tests.chaos.waiting import PATIENCE, wait_for
 
 
-def finished_cells(database: Path) -> int:
+def finished_cells(database):
     active = "SELECT COUNT(*) FROM runs JOIN tags USING (run_uuid) WHERE lifecycle_stage = 'active'"
     return int(sql(database, f"{active} AND key = 'raysweep.cell' AND status = 'FINISHED'")[0][0])
 
 
-def test_status_says_that_the_mirror_is_written_and_how_far(
-    space: Path, storage: Path, database: Path, call: Call
-) -> None:
+def test_status_says_that_the_mirror_is_written_and_how_far(space, storage, database, call):
     with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         with nobody_else_writes(database):
             until((storage / "small" / signs.PHASE).exists, driver)
@@ -48,9 +45,7 @@ def test_status_says_that_the_mirror_is_written_and_how_far(
     assert not (storage / "small" / signs.PHASE).exists()
 
 
-def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
-    space: Path, storage: Path, database: Path, call: Call
-) -> None:
+def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(space, storage, database, call):
     for sign in (signs.PHASE, signs.MIRRORED):
         (storage / "small" / sign / "in the way").mkdir(parents=True)
     outcome = ok(call("run", space, "--storage", storage, "--no-report"))
@@ -60,7 +55,7 @@ def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(
     assert (storage / "small" / signs.MIRRORED).is_dir()
 
 
-def test_a_sign_in_a_bucket_that_is_gone_is_lost_and_nothing_else(s3: str) -> None:
+def test_a_sign_in_a_bucket_that_is_gone_is_lost_and_nothing_else(s3):
     folder = paths.locate(f"{s3}-gone") / "small"
     with pytest.raises(signs.LOST):
         files.replace(folder / signs.PHASE, b"")
@@ -69,9 +64,7 @@ def test_a_sign_in_a_bucket_that_is_gone_is_lost_and_nothing_else(s3: str) -> No
     assert signs.phase(folder) is None
 
 
-def test_status_says_that_the_report_is_written_and_how_far(
-    sandbox: Path, storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_status_says_that_the_report_is_written_and_how_far(sandbox, storage, tmp_path, call):
     asked = sandbox_space(
         tmp_path, ["compute"] * 4, name="seen", seeds=2, analysis=[{"curves": {"metric": "y", "x": "x"}}]
     )
@@ -91,9 +84,7 @@ def test_status_says_that_the_report_is_written_and_how_far(
     assert "writing" not in said
 
 
-def test_cells_that_get_more_draws_are_to_be_mirrored_again(
-    storage: Path, database: Path, space: Path, call: Call
-) -> None:
+def test_cells_that_get_more_draws_are_to_be_mirrored_again(storage, database, space, call):
     ok(call("run", space, "--storage", storage, "--no-report"))
     ok(call("run", space, "--set", "seeds=4", "--storage", storage, "--no-report", *QUIET[1:]))
     assert "  6 of 6 cells not yet in MLflow (" in call("status", "small", "--storage", storage).out
@@ -104,12 +95,12 @@ def test_cells_that_get_more_draws_are_to_be_mirrored_again(
 
 
 def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
-    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    storage, database, space, call, monkeypatch
+):
     ok(call("run", space, "--storage", storage, "--no-report"))
     monkeypatch.setattr(mirror, "LAST_SECONDS", 0.5)
 
-    def interrupt() -> None:
+    def interrupt():
         if wait_for((storage / "small" / signs.PHASE).exists):
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -123,10 +114,8 @@ def test_an_interrupted_sweep_that_lacked_nothing_is_not_said_to_lack_cells(
         assert ": all 6 cells" in call("status", "small", "--storage", storage).out.replace("complete ", "")
 
 
-def test_status_writes_nothing_and_sync_writes_what_was_changed(
-    storage: Path, database: Path, space: Path, call: Call
-) -> None:
-    def shown() -> list[tuple[str, float]]:
+def test_status_writes_nothing_and_sync_writes_what_was_changed(storage, database, space, call):
+    def shown():
         """The last values of the runs of cells that are not deleted."""
         return sql(
             database,
@@ -148,9 +137,7 @@ def test_status_writes_nothing_and_sync_writes_what_was_changed(
     assert sql(database, "SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'") == [(0,)]
 
 
-def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
-    storage: Path, database: Path, space: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(storage, database, space, call, monkeypatch):
     ok(call("run", space, "--storage", storage, *QUIET))
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
     refusing = "BEFORE INSERT ON tags WHEN NEW.key = 'raysweep.cell' BEGIN SELECT RAISE(ABORT, 'no cells here'); END"
@@ -173,9 +160,9 @@ def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(
         ({"more": 1}, False),
     ],
 )
-def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign: dict[str, object], believed: bool, storage: Path) -> None:
+def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign, believed, storage):
     storage.mkdir()
-    plain: dict[str, object] = {"name": "mirror", "done": 3, "of": 6, "left": 2.5, **sign}
+    plain = {"name": "mirror", "done": 3, "of": 6, "left": 2.5, **sign}
     offset = plain.pop("at", 0.0)
     assert isinstance(offset, float)
     (storage / signs.PHASE).write_text(json.dumps({**plain, "at": time.time() + offset}))
@@ -183,14 +170,12 @@ def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign: dict[str, object], 
     assert (found is not None and progress.phase_line(found) is not None) == believed
 
 
-def test_the_driver_shows_a_phase_with_the_time_that_is_left(
-    storage: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_driver_shows_a_phase_with_the_time_that_is_left(storage, monkeypatch, capfd):
     monkeypatch.setattr(progress, "PLAIN_EVERY", 0.01)
     storage.mkdir()
     done, said = 0, ""
 
-    def shown(pattern: str) -> bool:
+    def shown(pattern):
         nonlocal said
         sys.stderr.flush()
         said += capfd.readouterr().err
@@ -206,7 +191,7 @@ def test_the_driver_shows_a_phase_with_the_time_that_is_left(
     assert signs.phase(storage) is None
 
 
-def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path) -> None:
+def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage):
     storage.mkdir()
     before = set(threading.enumerate())
     with (
@@ -219,7 +204,7 @@ def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage: Path) -> None
     assert set(threading.enumerate()) <= before
 
 
-def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
+def test_a_phase_is_seen_in_a_bucket_too(s3):
     folder = paths.locate(s3) / "small"
     assert signs.phase(folder) is None
     with progress.Phase(folder, "mirror", lambda: (3, 6)):
@@ -227,7 +212,7 @@ def test_a_phase_is_seen_in_a_bucket_too(s3: str) -> None:
     assert signs.phase(folder) is None
 
 
-def test_watching_reads_the_ledger_once_a_look(storage: Path, sandbox: Path, tmp_path: Path) -> None:
+def test_watching_reads_the_ledger_once_a_look(storage, sandbox, tmp_path):
     found = run(storage, sandbox_space(tmp_path, ["compute", "raise"]))
     with reading("ledger") as read:
         (said,) = status.watch(found)

@@ -3,20 +3,19 @@
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, files_of, ok
+from conftest import files_of, ok
 from stored_stage import STAGE, once, published, weights
 
 from raysweep.commands import store as store_commands
 from raysweep.errors import InputError
 from raysweep.stages import prune, references
-from raysweep.stages.store import Progress, Store
+from raysweep.stages.store import Store
 
 
-def test_list_tells_size_users_and_what_a_stage_is(any_store: Store) -> None:
+def test_list_tells_size_users_and_what_a_stage_is(any_store):
     once(any_store)
     once(any_store, "unused")
     references.refer(any_store, "overtraining-1", [STAGE])
@@ -30,7 +29,7 @@ def test_list_tells_size_users_and_what_a_stage_is(any_store: Store) -> None:
     assert "1 used by no sweep" in lines[f"{any_store.url}:"]
 
 
-def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: Store) -> None:
+def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store):
     for stage in ("used", "unused", "later"):
         once(any_store, stage)
     references.refer(any_store, "sweep", ["used", "later"])
@@ -48,7 +47,7 @@ def test_prune_never_takes_what_a_sweep_refers_to_without_being_told(any_store: 
     assert any_store.files.names("entries") == any_store.files.names("leases") == []
 
 
-def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> None:
+def test_prune_takes_nothing_while_a_reference_cannot_be_read(local):
     once(local)
     references.refer(local, "sweep", [STAGE])
     reference = next((Path(local.url) / "refs" / "sweep").iterdir())
@@ -60,7 +59,7 @@ def test_prune_takes_nothing_while_a_reference_cannot_be_read(local: Store) -> N
     assert local.stages() == [STAGE]
 
 
-def test_a_damaged_reference_is_mended_by_its_sweep(local: Store) -> None:
+def test_a_damaged_reference_is_mended_by_its_sweep(local):
     once(local)
     references.refer(local, "sweep", [STAGE])
     reference = next((Path(local.url) / "refs" / "sweep").iterdir())
@@ -71,8 +70,8 @@ def test_a_damaged_reference_is_mended_by_its_sweep(local: Store) -> None:
     assert local.stages() == [STAGE]
 
 
-def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local: Store) -> None:
-    def compute(progress: Progress) -> Any:
+def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local):
+    def compute(progress):
         progress.save({"x": np.zeros(3)}, {})
         store_commands.prune(local)
         assert progress.load() is not None
@@ -96,7 +95,7 @@ def test_prune_leaves_work_in_progress_and_takes_leftovers_of_the_dead(local: St
     assert local.fetch(STAGE) is not None
 
 
-def test_damaged_entries_are_kept_until_prune_is_told(local: Store) -> None:
+def test_damaged_entries_are_kept_until_prune_is_told(local):
     once(local)
     published(local)[1].unlink()
     local.fetch(STAGE)
@@ -106,7 +105,7 @@ def test_damaged_entries_are_kept_until_prune_is_told(local: Store) -> None:
     assert local.files.names("damaged") == []
 
 
-def test_the_command_line_lists_verifies_and_prunes(call: Call, tmp_path: Path) -> None:
+def test_the_command_line_lists_verifies_and_prunes(call, tmp_path):
     missing = call("store", "list", "--storage", tmp_path)
     assert (missing.code, missing.err.count("\n")) == (2, 1)
     store = Store(tmp_path / "store")

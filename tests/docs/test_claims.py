@@ -31,21 +31,21 @@ class Claim(NamedTuple):
     text: str
 
 
-def measured(text: str) -> list[Number]:
+def measured(text):
     return [Number(m[0], m.groups()) for each in MEASURED for m in re.finditer(rf"(?<![\w.,]){each}", text)]
 
 
-def claims() -> list[Claim]:
+def claims():
     lines = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")]
     rows = [cells for cells in lines[2:] if len(cells) == 5 and not cells[4].startswith("`pytest")]
     return [Claim(tuple(re.findall(r"(?:`|--name )([a-z]\w+)", row[4])), " | ".join(row[2:4])) for row in rows]
 
 
-def table(space: str, name: str) -> pd.DataFrame:
+def table(space, name):
     return pd.read_csv(REPORTS / "tables" / space / f"{name}.csv")
 
 
-def written(space: str) -> list[np.ndarray]:
+def written(space):
     """What a space's tables hold: arrays whose rows have the numbers that belong together.
 
     A mean of draws has its 95 % interval beside its standard error.
@@ -60,7 +60,7 @@ def written(space: str) -> list[np.ndarray]:
     return arrays
 
 
-def half_a_digit(value: str) -> float:
+def half_a_digit(value):
     """Half of the last digit that is written, not counting the zeros at the end of thousands: 3,400 is in hundreds."""
     if "." in value or "," not in value:
         return 0.5 * 10.0 ** -len(value.partition(".")[2])
@@ -68,7 +68,7 @@ def half_a_digit(value: str) -> float:
     return 0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0")))
 
 
-def stands(number: Number, arrays: list[np.ndarray]) -> bool:
+def stands(number, arrays):
     """Whether a row holds all values of a number, as they are rounded. A fall of 0.9 is a change of -0.9."""
     for array, scale in ((array, scale) for array in arrays for scale in SCALES):
         rows = np.ones(len(array), bool)
@@ -80,7 +80,7 @@ def stands(number: Number, arrays: list[np.ndarray]) -> bool:
     return False
 
 
-def test_numbers_with_an_error_or_an_interval_stand_in_a_table_or_are_listed_with_the_command_that_makes_them() -> None:
+def test_numbers_with_an_error_or_an_interval_stand_in_a_table_or_are_listed_with_the_command_that_makes_them():
     arrays = {space: written(space) for claim in claims() for space in claim.spaces}
     numbers = [
         (number, [array for space in claim.spaces for array in arrays[space]])
@@ -93,22 +93,22 @@ def test_numbers_with_an_error_or_an_interval_stand_in_a_table_or_are_listed_wit
     assert missing == {number.text for number in measured(WITHOUT_A_TABLE.partition("\n## ")[0])}
 
 
-def test_every_claim_rests_on_a_committed_table() -> None:
+def test_every_claim_rests_on_a_committed_table():
     bare = [claim.text for claim in claims() if not any(list(REPORTS.glob(f"tables/{s}/*.csv")) for s in claim.spaces)]
     assert bare == []
 
 
-def text_of(space: str) -> str:
+def text_of(space):
     return "\n".join(claim.text for claim in claims() if space in claim.spaces)
 
 
-def cell(space: str, name: str, **values: float) -> float:
+def cell(space, name, **values):
     rows = table(space, name)
     chosen = np.logical_and.reduce([np.isclose(rows[key], value) for key, value in values.items()])
     return float(rows.loc[chosen, "mean"].item())
 
 
-def test_risks_without_an_error_are_those_of_their_cells() -> None:
+def test_risks_without_an_error_are_those_of_their_cells():
     by_depth = [cell("depth_scale", "curves_risk_finetune", depth=depth, target_norm=1.118034) for depth in (1, 50)]
     assert "{:.3f} at depth 1, {:.3f} at 50".format(*by_depth) in text_of("depth_scale")
     for gamma in (0.5, 0.8):
@@ -120,7 +120,7 @@ def test_risks_without_an_error_are_those_of_their_cells() -> None:
     assert cell("frozen_layers", "curves_risk_finetune", frozen_layers=0, gamma=1.9) < 1e-12
 
 
-def test_the_network_nears_the_end_point_with_order_1_02_in_the_step() -> None:
+def test_the_network_nears_the_end_point_with_order_1_02_in_the_step():
     rows = table("engine_check", "engines_differences").query("metric == 'risk_finetune'")
     flow = rows.query("engine == 'flow'")[["median", "largest"]].max()
     assert flow.tolist() == pytest.approx([2e-12, 5e-12], rel=0.1)
@@ -129,13 +129,13 @@ def test_the_network_nears_the_end_point_with_order_1_02_in_the_step() -> None:
         assert order == pytest.approx(1.02, abs=0.005)
 
 
-def test_up_to_90_degrees_the_kl_divergence_orders_transferability_within_each_gamma() -> None:
+def test_up_to_90_degrees_the_kl_divergence_orders_transferability_within_each_gamma():
     cells = table("dataset_distance", "relation_cells").query("overlap_angle <= 90")
     for _, part in cells.groupby("gamma"):
         assert spearmanr(part["mean_kl_divergence"], part["mean_transferability_linear"])[0] == pytest.approx(-1)
 
 
-def test_without_noise_the_closed_form_is_outside_of_one_interval() -> None:
+def test_without_noise_the_closed_form_is_outside_of_one_interval():
     space = "transfer_phase_diagram_noiseless"
     zeros = pd.concat([table(space, name) for name in ("boundary_zeros", "boundary_2_zeros")])
     located = zeros.query("status == 'located'")
@@ -144,7 +144,7 @@ def test_without_noise_the_closed_form_is_outside_of_one_interval() -> None:
     assert "excluded in 1 of 18 slices, linear at γ = 0.2" in text_of(space)
 
 
-def test_the_residual_of_the_source_is_apart_at_five_ablations_one_of_them_beyond_the_grid() -> None:
+def test_the_residual_of_the_source_is_apart_at_five_ablations_one_of_them_beyond_the_grid():
     places = table("relu_features", "predicted_boundary_2_places")
     located = places["status"] == "located"
     assert places.loc[places["apart"], "ablation"].tolist() == [0.3, 0.4, 0.6, 0.7, 0.8]
@@ -153,7 +153,7 @@ def test_the_residual_of_the_source_is_apart_at_five_ablations_one_of_them_beyon
     assert "apart in 4 of these 5 (not at μ = 0.5), and at μ = 0.3 too" in text_of("relu_features")
 
 
-def test_a_slope_that_leaves_lengths_out_says_so() -> None:
+def test_a_slope_that_leaves_lengths_out_says_so():
     slopes = table("finetuning_ablation", "regime_slopes").query("lengths_left_out > 0")
     counted = ["finetune_batch", "lengths_located", "lengths_bounded", "lengths_left_out"]
     assert slopes[counted].to_numpy().tolist() == [[64, 4, 1, 1]]
@@ -161,7 +161,7 @@ def test_a_slope_that_leaves_lengths_out_says_so() -> None:
     assert "batch 64 (there from 5 of the 6 lengths)" in text_of("finetuning_ablation")
 
 
-def test_where_every_training_image_is_named_right_deviation_orders_accuracy_as_it_orders_the_error() -> None:
+def test_where_every_training_image_is_named_right_deviation_orders_accuracy_as_it_orders_the_error():
     assert set(table("deviation", "curves_target_training_accuracy").query("frozen_layers == 0")["mean"]) == {1.0}
     ranks = table("deviation", "relation_ranks").iloc[0]
     opposite = "{:.2f} [{:.2f}, {:.2f}] with target accuracy"

@@ -4,14 +4,12 @@ import functools
 import json
 import re
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import QUIET, TESTS, Call, Outcome, assert_same_rows, driving, installed, process, until
+from conftest import QUIET, TESTS, assert_same_rows, driving, installed, process, until
 from sklearn.datasets import load_digits
 
 import raysweep
@@ -23,7 +21,7 @@ STAGES = 2 * 3 + 8  # of two seeds three epochs each, which both lengths share; 
 
 
 @functools.cache
-def plain(seed: int, length: int, lr: float) -> tuple[float, list[float], list[float]]:
+def plain(seed, length, lr):
     """The same training in one piece: accuracy, losses while pretraining, losses while fine-tuning."""
     pixels, labels = load_digits(return_X_y=True)
     x, y = torch.tensor(pixels / 16, dtype=torch.float32), torch.tensor(labels)
@@ -32,7 +30,7 @@ def plain(seed: int, length: int, lr: float) -> tuple[float, list[float], list[f
     torch.manual_seed(seed)
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
-    def steps(batches: list[np.ndarray], optimizer: torch.optim.Optimizer) -> list[float]:
+    def steps(batches, optimizer):
         losses = []
         for batch in batches:
             optimizer.zero_grad()
@@ -51,29 +49,29 @@ def plain(seed: int, length: int, lr: float) -> tuple[float, list[float], list[f
     return (net(x[held_out]).argmax(1) == y[held_out]).double().mean().item(), before, after
 
 
-def arguments(storage: Path, *more: str | Path, **keys: Any) -> list[str | Path]:
+def arguments(storage, *more, **keys):
     """Of a command that runs the documented space, with these keys of it set."""
     sets = [word for key, value in {**SMALL, **keys}.items() for word in ("--set", f"{key}={value}")]
     return ["run", DIGITS / "digits.yaml", *sets, "--storage", storage, *QUIET, *more]
 
 
-def rows(storage: Path, name: str = "digits") -> list[dict[str, Any]]:
+def rows(storage, name="digits"):
     return raysweep.open(name, storage).results().drop(columns="sweep").to_dict("records")
 
 
-def said_of_stages(outcome: Outcome) -> str:
+def said_of_stages(outcome):
     assert outcome.code == 0, outcome.err
     return re.search(r"stages: (.*)", outcome.err).group(1)
 
 
-def kept(storage: Path, stage: str) -> dict[str, dict[str, Any]]:
+def kept(storage, stage):
     """The records of the kept artifacts of a stage, by their ids."""
     store = Store(storage / "store")
     found = {identity: store.look(identity) for identity in store.stages()}
     return {identity: record for identity, record in found.items() if record["describe"]["stage"] == stage}
 
 
-def edition(folder: Path, **changes: tuple[str, str] | list[tuple[str, str]]) -> dict[str, str]:
+def edition(folder, **changes):
     """Another edition of the package, in which texts of its modules are replaced; the environment that brings it."""
     package = shutil.copytree(DIGITS / "digits", folder / "digits")
     installed(folder, digits="digits:WORKLOAD")
@@ -88,21 +86,21 @@ def edition(folder: Path, **changes: tuple[str, str] | list[tuple[str, str]]) ->
 
 
 @pytest.fixture
-def finished(call: Call, sandbox: Path, storage: Path) -> Path:
+def finished(call, sandbox, storage):
     """A storage with the finished sweep, whose fine-tunings are kept."""
     outcome = call(*arguments(storage))
     assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     return storage
 
 
-def test_the_example_is_short_and_its_package_declares_its_entry_point() -> None:
+def test_the_example_is_short_and_its_package_declares_its_entry_point():
     lines = [line for path in (DIGITS / "digits").glob("*.py") for line in path.read_text().splitlines()]
     assert len(lines) < 80
     assert 'digits = "digits:WORKLOAD"' in (DIGITS / "pyproject.toml").read_text()
     assert yaml.safe_load((DIGITS / "digits.yaml").read_text())["keep"] == ["finetune"]
 
 
-def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) -> None:
+def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished):
     sweep = raysweep.open("digits", finished)
     table, curves = sweep.results(), sweep.curves()
     assert len(table) == 8
@@ -119,9 +117,7 @@ def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished: Path) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(("where", "twice"), [("evaluate", 0), ("finetune", 1)])
-def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
-    where: str, twice: int, finished: Path, call: Call, tmp_path: Path
-) -> None:
+def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(where, twice, finished, call, tmp_path):
     """It is killed in a stage of its fifth row: only a fine-tuning that had begun is begun again."""
     stops = (
         "import itertools, pathlib, threading\nimport digits.net as net\n"
@@ -152,7 +148,7 @@ def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(
     assert raysweep.open("digits", killed).curves().equals(raysweep.open("digits", finished).curves())
 
 
-def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, call: Call) -> None:
+def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished, call):
     pixels, labels = load_digits(return_X_y=True)
     held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
     sweep = raysweep.open("digits", finished)
@@ -172,7 +168,7 @@ def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished: Path, 
     assert all(identity in listed for identity in found)
 
 
-def test_weights_that_are_not_there_are_said_to_be_missing(finished: Path) -> None:
+def test_weights_that_are_not_there_are_said_to_be_missing(finished):
     sweep = raysweep.open("digits", finished)
     (cell, seed), *_ = sweep.rows()
     with pytest.raises(raysweep.InputError, match=rf"^digits: there is no row of the cell '{cell}' and the seed 99$"):
@@ -199,7 +195,7 @@ ONE_MORE_METRIC = {
 }  # fmt: skip
 
 
-def test_a_metric_that_is_added_later_trains_nothing(finished: Path, tmp_path: Path) -> None:
+def test_a_metric_that_is_added_later_trains_nothing(finished, tmp_path):
     before = rows(finished)
     newer = edition(tmp_path / "newer", **ONE_MORE_METRIC)
     outcome = process(*arguments(finished), env=newer)
@@ -214,9 +210,7 @@ def test_a_metric_that_is_added_later_trains_nothing(finished: Path, tmp_path: P
 
 
 @pytest.mark.long
-def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(sandbox, storage, tmp_path):
     """Each stage is a module here, and says so."""
     net = (DIGITS / "digits" / "net.py").read_text()
     stages = ("pretrain", "finetune", "evaluate")
@@ -260,7 +254,7 @@ ONE_MORE_EVALUATION = {
 
 
 @pytest.mark.long
-def test_evaluating_at_other_parameters_shares_the_kept_fine_tunings(finished: Path, tmp_path: Path) -> None:
+def test_evaluating_at_other_parameters_shares_the_kept_fine_tunings(finished, tmp_path):
     newer = edition(tmp_path / "newer", **ONE_MORE_EVALUATION)
     outcome = process(*arguments(finished, "--name", "shifted", **{"axes.shift": [0, 1, 2]}), env=newer)
     assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 begun again"

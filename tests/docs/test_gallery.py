@@ -27,7 +27,7 @@ class Shown(NamedTuple):
     time: str
 
 
-def rows() -> list[Shown]:
+def rows():
     found = []
     for line in GALLERY.splitlines():
         if line.startswith("| <a"):
@@ -38,13 +38,13 @@ def rows() -> list[Shown]:
     return found
 
 
-def numbers(text: str) -> set[float]:
+def numbers(text):
     """The numbers of a text, without the sign: a fall of 0.9 is a change of -0.9."""
     return {abs(float(each.replace(",", ""))) for each in NUMBER.findall(text)}
 
 
 @pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
-def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table(shown: Shown) -> None:
+def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table(shown):
     claims = [line for line in CLAIMS.splitlines() if line.startswith("| ") and f"`{shown.space}" in line]
     assert claims
     tables = [path.read_text() for path in sorted((REPORTS / "tables" / shown.folder).glob("*.csv"))]
@@ -53,11 +53,11 @@ def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table(shown: Show
 
 
 @pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
-def test_the_time_of_a_row_is_that_which_the_space_says(shown: Shown) -> None:
+def test_the_time_of_a_row_is_that_which_the_space_says(shown):
     assert re.search(rf"\b{re.escape(shown.time)}\b", first_comment(packaged.spaces()[shown.space]))
 
 
-def test_every_report_of_the_manifest_is_shown_or_is_a_variant_of_one_that_is() -> None:
+def test_every_report_of_the_manifest_is_shown_or_is_a_variant_of_one_that_is():
     shown = {row.space for row in rows()}
     assert len(shown) == len(rows()) > 25
     without = {name for name, entry in MANIFEST.items() if entry["space"] not in shown}
@@ -69,7 +69,7 @@ def test_every_report_of_the_manifest_is_shown_or_is_a_variant_of_one_that_is() 
     }
 
 
-def test_committed_files_are_those_of_the_manifest() -> None:
+def test_committed_files_are_those_of_the_manifest():
     tables = {f"{name}/{table}" for name, entry in MANIFEST.items() for table in entry["tables"]}
     assert {f"{path.parent.name}/{path.stem}" for path in REPORTS.glob("tables/*/*.csv")} == tables
     pictures = {name for name, entry in MANIFEST.items() if entry["picture"]}
@@ -78,12 +78,12 @@ def test_committed_files_are_those_of_the_manifest() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MANIFEST))
-def test_a_table_was_made_of_the_space_as_it_is(name: str) -> None:
+def test_a_table_was_made_of_the_space_as_it_is(name):
     """One that was made of an older space would answer what nobody asks any more."""
     assert MANIFEST[name]["space_digest"] == DIGEST(MANIFEST[name])
 
 
-def test_the_letters_of_papers_are_spelled_out_before_they_are_used() -> None:
+def test_the_letters_of_papers_are_spelled_out_before_they_are_used():
     pages = {name: (DOCS / f"{name}.md").read_text() for name in ("questions", "analyses")}
     for name, page in {"gallery": GALLERY, "claims": CLAIMS, **pages}.items():
         words = " ".join(page.split())

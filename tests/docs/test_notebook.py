@@ -3,46 +3,41 @@
 import ast
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import matplotlib
-import pytest
 from documented import DOCS
 
 CELLS = json.loads((DOCS / "notebook.ipynb").read_text())["cells"]
 CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
-def outputs(cell: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+def outputs(cell, kind):
     return [output for output in cell["outputs"] if output["output_type"] == kind]
 
 
-def without_time(text: str) -> str:
+def without_time(text):
     return re.sub(r"last run: .*", "last run", text)
 
 
-def test_every_cell_was_executed_in_order_without_an_error() -> None:
+def test_every_cell_was_executed_in_order_without_an_error():
     assert [cell["execution_count"] for cell in CODE] == [*range(1, len(CODE) + 1)]
     assert not [cell["source"] for cell in CODE if outputs(cell, "error")]
     assert sum("image/png" in shown["data"] for cell in CODE for shown in outputs(cell, "display_data")) == 2
 
 
-def test_links_lead_to_pages() -> None:
+def test_links_lead_to_pages():
     text = "".join("".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "markdown")
     linked = re.findall(r"\]\(([^)]+)\)", text)
     assert linked
     assert [page for page in linked if not (DOCS / page).is_file()] == []
 
 
-def test_what_stands_below_the_cells_is_what_they_give(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_stands_below_the_cells_is_what_they_give(tmp_path, monkeypatch, capsys):
     from matplotlib import pyplot
 
     pyplot.close("all")  # those of other tests
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
+    names = {}
     with matplotlib.rc_context({"backend": "agg"}):
         for cell in CODE:
             body = ast.parse("".join(cell["source"])).body

@@ -4,7 +4,6 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,28 +17,28 @@ from spaces import small_space
 import raysweep
 
 PAGE = (DOCS / "analyses.md").read_text().split("\n## An analysis of your own\n")[1]
-QUIET: dict[str, Any] = {"tracking_uri": "none", "say": lambda line: None}
+QUIET = {"tracking_uri": "none", "say": lambda line: None}
 
 
-def block(language: str) -> str:
+def block(language):
     (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return found
 
 
 @pytest.fixture
-def folder(tmp_path: Path, own_notes: Path) -> Path:
+def folder(tmp_path, own_notes):
     """A folder with my_plots.py, and notes of this test alone."""
     (tmp_path / "my_plots.py").write_text(block("python"))
     return tmp_path
 
 
-def won(sweep: raysweep.Sweep) -> pd.Series:
+def won(sweep):
     """How many seeds each gamma wins, counted in another way."""
     rows = sweep.results().pivot_table(index="seed", columns="gamma", values="risk_finetune", aggfunc="min")
     return rows.idxmin(axis=1).value_counts()
 
 
-def test_a_file_beside_the_space(folder: Path, storage: Path) -> None:
+def test_a_file_beside_the_space(folder, storage):
     space = small_space(analysis=yaml.safe_load(block("yml"))["analysis"])
     (folder / "mine.yaml").write_text(yaml.safe_dump(space))
     sweep = raysweep.run(folder / "mine.yaml", storage=storage, **QUIET)
@@ -54,7 +53,7 @@ def test_a_file_beside_the_space(folder: Path, storage: Path) -> None:
     assert "*How often each value of an axis has the lowest metric, seed by seed.*" in first
 
 
-def test_an_entry_point(folder: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point(folder, storage, monkeypatch):
     package = folder / "my_package"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -72,8 +71,8 @@ def test_an_entry_point(folder: Path, storage: Path, monkeypatch: pytest.MonkeyP
     assert sweep.report().answer[0] == "No package that is installed here provides the analysis winners."
 
 
-def test_the_lines_of_a_notebook(folder: Path, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names: dict[str, Any] = {"sweep": raysweep.run(small_space(), storage=storage, report=False, **QUIET)}
+def test_the_lines_of_a_notebook(folder, storage, monkeypatch):
+    names = {"sweep": raysweep.run(small_space(), storage=storage, report=False, **QUIET)}
     exec(block("python"), names)
     shown = PAGE.split("In Python or a notebook")[1]
     exec("\n".join(re.findall(r"^ {4}(.*)$", shown, re.MULTILINE)), names)

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import click
 import pandas as pd
 import pytest
 import yaml
-from conftest import QUIET, TESTS, Call, ok, run
+from conftest import QUIET, TESTS, ok, run
 from documented import DOCS
 
 import raysweep
@@ -26,12 +25,12 @@ GUIDES = [page for page in PAGES if page.parent != HOME / "reports"]
 PLACEHOLDERS = {"SPACE", "SWEEP", "CELL", "SEED", "NAME", "A", "B", "$sweep"}
 
 
-def named(pages: list[Path]) -> list[str]:
+def named(pages):
     """The pages as paths in the repository, which name the tests."""
     return [str(page.relative_to(HOME)) for page in pages]
 
 
-def commands(text: str) -> Iterator[list[str]]:
+def commands(text):
     """The words after `raysweep` of every command line in the blocks of a page, without comments and redirections."""
     fenced = "\n".join(re.findall(r"^ *```(?:sh|bash)?\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL))
     indented = "\n".join(re.findall(r"^ {4}(?:\$ )?(.*)$", text, re.MULTILINE))
@@ -39,14 +38,14 @@ def commands(text: str) -> Iterator[list[str]]:
         yield shlex.split(line, comments=True)
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """The anchors of the headings of a page, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named(PAGES))
-def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page: Path) -> None:
+def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
     targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
     for target in targets:
@@ -58,14 +57,14 @@ def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page: P
 
 
 @pytest.mark.parametrize("page", [*PAGES, HOME / "clusters" / "README.md"])
-def test_every_block_that_is_opened_is_closed(page: Path) -> None:
+def test_every_block_that_is_opened_is_closed(page):
     fences = re.findall(r"^ *(```\w*) *$", page.read_text(), re.MULTILINE)
     assert set(fences[1::2]) <= {"```"}
     assert len(fences) % 2 == 0
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
-def test_what_python_on_a_page_imports_and_calls_exists(page: Path) -> None:
+def test_what_python_on_a_page_imports_and_calls_exists(page):
     text = page.read_text()
     for module, names in re.findall(r"^ *from (raysweep[\w.]*) import ([\w, ]+)", text, re.MULTILINE):
         for name in names.split(","):
@@ -75,12 +74,12 @@ def test_what_python_on_a_page_imports_and_calls_exists(page: Path) -> None:
         assert hasattr(called[owner], name), (owner, name)
 
 
-def test_every_page_of_docs_stands_in_the_index() -> None:
+def test_every_page_of_docs_stands_in_the_index():
     index = (DOCS / "README.md").read_text()
     assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
 
 
-def test_no_command_is_overlooked() -> None:
+def test_no_command_is_overlooked():
     """The README's own, by which what `commands` finds is counted once by hand."""
     found = [words[:2] for words in commands((HOME / "README.md").read_text())]
     assert ["run", "quickstart"] in found
@@ -91,7 +90,7 @@ def test_no_command_is_overlooked() -> None:
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
-def test_every_command_and_option_of_a_page_exists(page: Path) -> None:
+def test_every_command_and_option_of_a_page_exists(page):
     for words in commands(page.read_text()):
         name, *arguments = words
         command = cli.get_command(click.Context(cli), name)
@@ -104,7 +103,7 @@ def test_every_command_and_option_of_a_page_exists(page: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
-def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Call, storage: Path) -> None:
+def test_every_run_of_a_packaged_space_can_be_planned(page, call, storage):
     for words in commands(page.read_text()):
         if words[0] == "run" and words[1] in packaged.spaces():
             kept = [word for word in words if word not in ("--dry-run", "--download")]
@@ -113,18 +112,18 @@ def test_every_run_of_a_packaged_space_can_be_planned(page: Path, call: Call, st
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *(HOME / "reports").glob("*.md")])
-def test_every_packaged_space_that_a_page_runs_is_there(page: Path) -> None:
+def test_every_packaged_space_that_a_page_runs_is_there(page):
     for words in commands(page.read_text()):
         if words[0] == "run" and words[1] not in PLACEHOLDERS and not words[1].endswith(".yaml"):
             assert words[1] in packaged.spaces()
 
 
-def test_every_packaged_space_stands_among_the_questions() -> None:
+def test_every_packaged_space_stands_among_the_questions():
     text = (DOCS / "questions.md").read_text()
     assert [name for name in packaged.spaces() if f"`{name}`" not in text] == []
 
 
-def test_the_analyses_that_are_shown_with_words_are_taken() -> None:
+def test_the_analyses_that_are_shown_with_words_are_taken():
     blocks = re.findall(r"^```yml\n(.*?)^```$", (DOCS / "analyses.md").read_text(), re.MULTILINE | re.DOTALL)
     shown = [entry for block in blocks for entry in yaml.safe_load(block)["analysis"]]
     entries = [(entry, options) for entry in shown for options in entry.values() if "words" in options]
@@ -140,9 +139,7 @@ def test_the_analyses_that_are_shown_with_words_are_taken() -> None:
         check_analysis(entry, "here", Context(known[0], {options["x"]: []}))
 
 
-def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
-    call: Call, storage: Path, tmp_path: Path
-) -> None:
+def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(call, storage, tmp_path):
     from raysweep.space.schema import KEYS
     from raysweep.space.search_options import SEARCHES
 
@@ -156,7 +153,7 @@ def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(
     assert [name for name in SEARCHES if f"| `{name}`" not in text and f"| `{{{name}: …}}`" not in text] == []
 
 
-def test_every_kind_of_analysis_stands_in_its_table_with_its_options() -> None:
+def test_every_kind_of_analysis_stands_in_its_table_with_its_options():
     from raysweep.analyses import registry
 
     lines = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]+ \|$", (DOCS / "analyses.md").read_text(), re.MULTILINE)
@@ -167,9 +164,7 @@ def test_every_kind_of_analysis_stands_in_its_table_with_its_options() -> None:
     }
 
 
-def test_rows_of_several_sweeps_can_be_asked_in_three_lines(
-    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_rows_of_several_sweeps_can_be_asked_in_three_lines(storage, tmp_path, monkeypatch, call):
     """The recipe for DuckDB, which raysweep does not install: its query runs where DuckDB is, its files everywhere."""
     text = (DOCS / "running.md").read_text()
     (recipe,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -2,8 +2,6 @@
 
 import ast
 import json
-from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,10 +14,10 @@ CODE = [cell for cell in json.loads((DOCS / "real_runs.ipynb").read_text())["cel
 SOURCE = "\n".join("".join(cell["source"]) for cell in CODE)
 
 
-def answered(folder: Path) -> dict[str, Any]:
+def answered(folder):
     """The names of the notebook after it has run with the tables of this folder, and its values as `shown`."""
-    names: dict[str, Any] = {}
-    shown: list[Any] = []
+    names = {}
+    shown = []
     with matplotlib.rc_context({"backend": "agg"}):
         for node in ast.parse(SOURCE).body:
             if isinstance(node, ast.Expr):
@@ -31,7 +29,7 @@ def answered(folder: Path) -> dict[str, Any]:
     return {**names, "shown": shown}
 
 
-def write_tables(folder: Path) -> None:
+def write_tables(folder):
     """Small tables with the columns of the real ones: exponents -0.7 and 0.3, and one curve of eight that turns."""
     rng = np.random.default_rng(1)
     sizes = [(n, d * n) for n in (1e8, 2e8, 4e8, 8e8) for d in (10, 80)]
@@ -56,7 +54,7 @@ def write_tables(folder: Path) -> None:
     pd.concat(rows).to_csv(folder / "pythia" / "evals.csv", index=False)
 
 
-def test_both_are_answered_in_thirty_lines_and_what_stands_there_was_executed() -> None:
+def test_both_are_answered_in_thirty_lines_and_what_stands_there_was_executed():
     assert len([line for line in SOURCE.splitlines() if line.strip()]) <= 30
     assert [cell["execution_count"] for cell in CODE] == [*range(1, len(CODE) + 1)]
     shown = [output for cell in CODE for output in cell["outputs"]]
@@ -64,7 +62,7 @@ def test_both_are_answered_in_thirty_lines_and_what_stands_there_was_executed() 
 
 
 @pytest.mark.long
-def test_tables_of_the_same_columns_are_answered(tmp_path: Path) -> None:
+def test_tables_of_the_same_columns_are_answered(tmp_path):
     write_tables(tmp_path)
     names = answered(tmp_path)
     low, high = names["found"].table["low"], names["found"].table["high"]
@@ -81,7 +79,7 @@ def test_tables_of_the_same_columns_are_answered(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not REAL.is_dir(), reason="the tables of Step Law and Pythia are not here")
-def test_the_real_tables_give_what_stands_on_the_page() -> None:
+def test_the_real_tables_give_what_stands_on_the_page():
     names = answered(REAL)
     (text,) = ["".join(o["data"]["text/plain"]) for o in CODE[1]["outputs"] if o["output_type"] == "execute_result"]
     assert repr(names["found"]) == text

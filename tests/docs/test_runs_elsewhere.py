@@ -1,9 +1,7 @@
 """The example of docs/runs_elsewhere.md, and the sources and options that the page lists."""
 
 import re
-from typing import Any
 
-import pytest
 from documented import DOCS
 
 from raysweep.main import cli
@@ -12,10 +10,10 @@ from raysweep.query import sources
 PAGE = (DOCS / "runs_elsewhere.md").read_text()
 
 
-def test_the_example_finds_both_best_rates_and_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_finds_both_best_rates_and_prints_what_stands_below_it(capsys):
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (printed,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {}
+    names = {}
     exec(code, names)
     assert capsys.readouterr().out == printed
     table = names["found"].table.set_index("width")
@@ -23,7 +21,7 @@ def test_the_example_finds_both_best_rates_and_prints_what_stands_below_it(capsy
         assert table.loc[width, "low"] < 0.1 / width < table.loc[width, "high"]
 
 
-def test_every_source_and_option_of_the_import_stands_on_the_page() -> None:
+def test_every_source_and_option_of_the_import_stands_on_the_page():
     assert [suffix for suffix in sources.FILES if f"`runs{suffix}`" not in PAGE] == []
     assert [tool for tool in sources.TOOLS if f"| `{tool}:" not in PAGE] == []
     explained = set(re.findall(r"--[a-z-]+", PAGE))

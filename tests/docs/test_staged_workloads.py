@@ -3,13 +3,11 @@
 import ast
 import re
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import QUIET, SUPPORT, TESTS, Call, assert_same_rows, driving, ok, process, run, until
+from conftest import QUIET, SUPPORT, TESTS, assert_same_rows, driving, ok, process, run, until
 from documented import DOCUMENT, block, blocks, function, points
 from spaces import written
 from test_digits import DIGITS, arguments, edition, rows, said_of_stages
@@ -19,14 +17,14 @@ import raysweep
 SOURCE = "\n".join(path.read_text() for path in (TESTS.parent / "raysweep").rglob("*.py"))
 
 
-def code(text: str) -> list[str]:
+def code(text):
     """The statements of some Python as one line each, without docstrings and comments."""
     return [
         ast.unparse(node) for node in ast.parse(text).body if not isinstance(getattr(node, "value", 0), ast.Constant)
     ]
 
 
-def test_the_example_is_shown_as_it_is() -> None:
+def test_the_example_is_shown_as_it_is():
     (toml,) = blocks("toml")
     assert tomllib.loads(toml) == tomllib.loads((DIGITS / "pyproject.toml").read_text())
     (space,) = blocks("yaml")
@@ -37,7 +35,7 @@ def test_the_example_is_shown_as_it_is() -> None:
 
 
 @pytest.fixture
-def halves(bring: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def halves(bring, monkeypatch):
     """The documented functions of ridge regression, in the package of which they speak."""
     site = bring(halves="halves_workload:WORKLOAD")
     shown = [block("finetune_penalty"), block("np.stack([teacher(row)")]
@@ -46,9 +44,7 @@ def halves(bring: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_closed_form(
-    halves: None, storage: Path
-) -> None:
+def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_closed_form(halves, storage):
     import halves_workload as own
 
     axes = {"pretrain_penalty": [0, 0.3, 1.0], "finetune_penalty": [0.01, 0.1, 1.0, 10.0]}
@@ -66,9 +62,7 @@ def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_clos
 
 
 @pytest.mark.long
-def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimizer(
-    call: Call, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimizer(call, sandbox, storage, tmp_path):
     """The documented form without points ends in the rows of the example, killed after two epochs or not."""
     declaration = (DIGITS / "digits" / "__init__.py").read_text()
     old = function((DIGITS / "digits" / "net.py").read_text(), "pretrain")
@@ -109,8 +103,8 @@ def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimize
 
 @pytest.mark.long
 def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_one_worker(
-    ray_cluster: str, call: Call, sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ray_cluster, call, sandbox, storage, tmp_path, monkeypatch
+):
     """By the documented training of gangs and the documented form of long stages. The driver is killed in the third
     epoch. Sums of float32 in another order; stated tolerance: 5e-5 nats of every loss on the
     way (measured: 5e-6)."""
@@ -137,12 +131,10 @@ def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_o
     assert found.results()["accuracy"].tolist() == pytest.approx(one.results()["accuracy"].tolist(), abs=0.01)
 
 
-def test_kept_weights_are_read_as_shown(
-    call: Call, sandbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_weights_are_read_as_shown(call, sandbox, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ok(call(*arguments(tmp_path / "sweeps")))
-    names: dict[str, object] = {}
+    names = {}
     exec(block("sweep.tensors("), names)
     weights = names["weights"]
     assert isinstance(weights, dict)
@@ -151,7 +143,7 @@ def test_kept_weights_are_read_as_shown(
     ]
 
 
-def test_every_error_that_is_explained_can_be_found_in_the_source() -> None:
+def test_every_error_that_is_explained_can_be_found_in_the_source():
     """By its longest run of fixed words; names and numbers in it differ."""
     lines = [
         line for line in re.findall(r"^\| `(.+?)` \|", DOCUMENT, re.MULTILINE) if re.search(r"\w: |KeyError", line)

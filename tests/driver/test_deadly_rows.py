@@ -4,10 +4,9 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Outcome, driving, ok, process, python, run, until
+from conftest import QUIET, driving, ok, process, python, run, until
 from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -46,7 +45,7 @@ def together(x, death, folder, seeds):
 """
 
 
-def asked(folder: Path, deaths: list[str], function: str = "cheap", **changes: Any) -> Path:
+def asked(folder, deaths, function="cheap", **changes):
     """A space of a function that ends its process where `death` says so."""
     (folder / "deadly.py").write_text(CODE)
     space = {
@@ -61,7 +60,7 @@ def asked(folder: Path, deaths: list[str], function: str = "cheap", **changes: A
     return written(folder, space)
 
 
-def assert_done(storage: Path, deaths: list[str], seeds: int = 2, name: str = "deadly") -> None:
+def assert_done(storage, deaths, seeds=2, name="deadly"):
     """All rows are there: right, or failed of what killed them."""
     sweep = open_sweep(name, storage)
     table = sweep.results()
@@ -76,7 +75,7 @@ def assert_done(storage: Path, deaths: list[str], seeds: int = 2, name: str = "d
     ] == [f"the process computing this row {death}" for death in outcomes.dropna()]
 
 
-def resumed(storage: Path, *options: str) -> Outcome:
+def resumed(storage, *options):
     return process("resume", "deadly", "--storage", storage, *QUIET, *options)
 
 
@@ -90,9 +89,7 @@ def resumed(storage: Path, *options: str) -> Outcome:
     ],
     ids=["later rows", "the first row", "costly rows", "many rows in one call"],
 )
-def test_a_row_that_kills_a_driver_is_failed_by_the_next(
-    death: list[str], function: str, tmp_path: Path, storage: Path
-) -> None:
+def test_a_row_that_kills_a_driver_is_failed_by_the_next(death, function, tmp_path, storage):
     space = asked(tmp_path, death, function, **({"vectorized": True} if function == "together" else {}))
     first = process("run", space, "--storage", storage, *QUIET, "--executor", "inline")
     assert first.code not in (0, 2, 130), first
@@ -106,7 +103,7 @@ def test_a_row_that_kills_a_driver_is_failed_by_the_next(
 
 
 @pytest.mark.long
-def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: Path, storage: Path) -> None:
+def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path, storage):
     script = tmp_path / "script.py"
     script.write_text(
         f"{CODE}\nimport raysweep\n"
@@ -122,7 +119,7 @@ def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path: 
     assert_done(storage, ["none", "kill", "none"])
 
 
-def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path: Path, storage: Path) -> None:
+def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path, storage):
     deaths = ["none", "none", "none", "exit", "none", "none"]
     process("run", asked(tmp_path, deaths, seeds=1), "--storage", storage, *QUIET, "--executor", "inline")
     kept = {row["x"] for row in open_sweep("deadly", storage).results().to_dict("records")}
@@ -133,7 +130,7 @@ def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox, tmp_path, storage):
     behaviour = ["compute", "die", "raise", "compute", "die_once"]
     written(tmp_path, sandbox_space(tmp_path, behaviour, seeds=2))
     process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
@@ -163,7 +160,7 @@ def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox: Path, tm
 
 
 @pytest.mark.long
-def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox, tmp_path, storage):
     """However it ends: by Ctrl-C, after which it can be resumed, and by kill -9."""
     written(tmp_path, sandbox_space(tmp_path, ["die", "wait"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
@@ -186,7 +183,7 @@ def test_a_driver_that_computes_in_a_child_takes_it_along(sandbox: Path, tmp_pat
 
 
 @pytest.mark.long
-def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage: Path) -> None:
+def test_no_row_kills_a_driver_on_ray(ray_cluster, tmp_path, storage):
     deaths = ["segv", "none", "exit", "none", "kill"]
     arguments = ["run", asked(tmp_path, deaths), "--storage", storage, *QUIET, "--executor", "ray"]
     done = process(*arguments, env={"RAY_ADDRESS": ray_cluster})
@@ -195,12 +192,12 @@ def test_no_row_kills_a_driver_on_ray(ray_cluster: str, tmp_path: Path, storage:
 
 
 @pytest.mark.long
-def test_a_death_that_is_over_is_forgotten(sandbox: Path, tmp_path: Path, storage: Path) -> None:
+def test_a_death_that_is_over_is_forgotten(sandbox, tmp_path, storage):
     written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
     assert process(*arguments).code == -signal.SIGKILL
     ok(process(*arguments))
-    messages: list[str] = []
+    messages = []
     (tmp_path / "die_once-1-1").touch()
     run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=messages.append)
     assert not any("child" in line for line in messages)

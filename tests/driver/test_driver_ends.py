@@ -1,12 +1,9 @@
 """A driver that is told to end, or killed, leaves a sweep that another goes on with; and a sweep has one at a time."""
 
 import signal
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, driving, files_of, ok, process, refused, rows, run, until
+from conftest import QUIET, assert_same_rows, driving, files_of, ok, process, refused, rows, run, until
 from spaces import waiting_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -14,7 +11,7 @@ from tests.chaos.waiting import PATIENCE
 
 
 @pytest.fixture
-def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def waiting(sandbox, storage, tmp_path):
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     written(tmp_path, waiting_space(tmp_path))
     sweep = storage / "sandy"
@@ -29,7 +26,7 @@ def waiting(sandbox: Path, storage: Path, tmp_path: Path) -> Iterator[subprocess
         yield driver
 
 
-def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
+def assert_goes_on(storage, folder, call):
     """An ended sweep has three rows, says so, and is finished by resume to the rows of one that was left alone."""
     result = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
     assert "interrupted, 3 of 6 rows (3 ok)" in result.out
@@ -45,9 +42,7 @@ def assert_goes_on(storage: Path, folder: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_sweep_says_how_to_go_on_and_does(
-    number: int, waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_an_interrupted_sweep_says_how_to_go_on_and_does(number, waiting, storage, tmp_path, call):
     waiting.send_signal(number)
     out, err = waiting.communicate(timeout=PATIENCE)
     assert waiting.returncode == 130
@@ -57,13 +52,13 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_does(
     assert_goes_on(storage, tmp_path, call)
 
 
-def test_a_killed_sweep_goes_on(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+def test_a_killed_sweep_goes_on(waiting, storage, tmp_path, call):
     waiting.kill()
     waiting.communicate(timeout=PATIENCE)
     assert_goes_on(storage, tmp_path, call)
 
 
-def test_a_sweep_has_one_driver(waiting: subprocess.Popen[str], storage: Path, tmp_path: Path, call: Call) -> None:
+def test_a_sweep_has_one_driver(waiting, storage, tmp_path, call):
     before = files_of(storage)
     assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
     for arguments in (

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, driving, files_of, ok, process, sql, until
-from driven import Drive, run_statuses, some_waiting, values
+from conftest import QUIET, driving, files_of, ok, process, sql, until
+from driven import run_statuses, some_waiting, values
 
 from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
@@ -31,14 +31,14 @@ from tests.chaos.waiting import PATIENCE
 INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 
-def begun(database: Path) -> bool:
+def begun(database):
     return sql(database, "SELECT COUNT(*) FROM runs") > [(0,)]
 
 
 # Told to end, and not told
 
 
-def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Drive, storage: Path, tmp_path: Path) -> None:
+def test_a_driver_under_nohup_outlives_its_terminal(sandbox, drive, storage, tmp_path):
     driven = drive(*INLINE, before=("nohup",))
     driven.send_signal(signal.SIGHUP)
     (tmp_path / "go").touch()
@@ -47,7 +47,7 @@ def test_a_driver_under_nohup_outlives_its_terminal(sandbox: Path, drive: Drive,
     assert values(storage) == [0, 1, 2, 3]
 
 
-def test_many_signals_end_a_driver_once(sandbox: Path, drive: Drive) -> None:
+def test_many_signals_end_a_driver_once(sandbox, drive):
     driven = drive(*INLINE)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
         with contextlib.suppress(ProcessLookupError):
@@ -61,8 +61,8 @@ def test_many_signals_end_a_driver_once(sandbox: Path, drive: Drive) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_left_running(
-    number: int, ray_cluster: str, sandbox: Path, drive: Drive, storage: Path, database: Path, tmp_path: Path
-) -> None:
+    number, ray_cluster, sandbox, drive, storage, database, tmp_path
+):
     driven = drive("--executor", "ray", "--workers", "2", env={**os.environ, "RAY_ADDRESS": ray_cluster})
     until(lambda: begun(database), driven)
     driven.send_signal(number)
@@ -78,16 +78,14 @@ def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_lef
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
-def in_session(session: int) -> list[int]:
+def in_session(session):
     """Processes of a session, but for those that only wait to be buried."""
     listed = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if not line.split()[1].startswith("Z")]
 
 
 @pytest.mark.long
-def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
-    sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
-) -> None:
+def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox, drive, storage, tmp_path):
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as temporary:  # a short path, which Ray can use
         env = {**os.environ, "TMPDIR": temporary}
         driven = drive("--executor", "ray", "--workers", "2", "--tracking-uri", "none", env=env)
@@ -106,9 +104,7 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["raylet/raylet", "gcs/gcs_server"])
-def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
-    part: str, sandbox: Path, drive: Drive, storage: Path, database: Path, tmp_path: Path
-) -> None:
+def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part, sandbox, drive, storage, database, tmp_path):
     driven = drive("--executor", "ray", "--workers", "2")
     until(lambda: begun(database), driven)
     victims = [
@@ -131,7 +127,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(
 
 
 @pytest.mark.long
-def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: Path, storage: Path) -> None:
+def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space, storage):
     arguments = ["--storage", storage, *QUIET]
     ok(process("run", space, *arguments))
     before = files_of(storage)
@@ -149,9 +145,7 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space: 
 
 
 @pytest.mark.parametrize("output", ["pipe", "terminal", "closed from the start"])
-def test_a_driver_that_nobody_listens_to_goes_on(
-    output: str, sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
-) -> None:
+def test_a_driver_that_nobody_listens_to_goes_on(output, sandbox, drive, storage, tmp_path):
     if output == "closed from the start":
         driven = drive(*INLINE, before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
     elif output == "pipe":
@@ -172,7 +166,7 @@ def test_a_driver_that_nobody_listens_to_goes_on(
 # Nodes
 
 
-def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
+def test_a_machine_that_goes_has_a_budget_of_its_own():
     """Also where its worker is missed before the machine is: the death is then known at the pack's next start."""
     pack, cells = Pack("pack", np.arange(2), np.zeros(2, int), 1.0, 0.0, Resources()), ["a", "b"]
     policy = retry_policy.RetryPolicy()
@@ -198,9 +192,7 @@ def test_a_machine_that_goes_has_a_budget_of_its_own() -> None:
 
 
 @pytest.mark.long
-def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
-    sandbox: Path, drive: Drive, storage: Path, tmp_path: Path
-) -> None:
+def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox, drive, storage, tmp_path):
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -228,7 +220,7 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(
 # What a killed driver leaves lying
 
 
-def test_folders_that_a_copy_lost_are_made_again(call: Call, space: Path, storage: Path) -> None:
+def test_folders_that_a_copy_lost_are_made_again(call, space, storage):
     ok(call("run", space, "--storage", storage, *QUIET))
     for name in ("ledger", "logs"):
         shutil.rmtree(storage / "small" / name)

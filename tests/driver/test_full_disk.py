@@ -1,14 +1,12 @@
 """A disk that is full ends a sweep in one line and costs nothing that is there; with room it goes on."""
 
-from pathlib import Path
-
-from conftest import QUIET, Call, Outcome, assert_same_rows, files_of, halted, ok, process, refused
+from conftest import QUIET, assert_same_rows, files_of, halted, ok, process, refused
 from disks import NO_BYTECODE, no_file_beyond
 
 from raysweep.query.sweep import open_sweep
 
 
-def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, space: Path, storage: Path) -> None:
+def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call, space, storage):
     """By a limit on the size of files, without a mount: there is room for the first rows and none for many more."""
     arguments = ["--storage", storage, *QUIET, "--executor", "inline"]
     ok(call("run", space, *arguments))
@@ -27,12 +25,10 @@ def test_a_quota_ends_a_sweep_in_one_line_and_without_it_it_goes_on(call: Call, 
     )
 
 
-def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(
-    call: Call, space: Path, storage: Path
-) -> None:
+def test_a_disk_that_is_full_before_any_work_leaves_a_sweep_as_it_was_or_none(call, space, storage):
     """By a limit on the size of files: not even the record of a sweep fits."""
 
-    def without_room(*more: str) -> Outcome:
+    def without_room(*more):
         return process(*arguments, *more, preexec_fn=no_file_beyond(500), env=NO_BYTECODE)
 
     arguments = ["run", space, "--storage", storage, *QUIET, "--executor", "inline"]

@@ -1,21 +1,17 @@
 """Rows of a function: what they may lack, what an edit of the function does to them, what is said of bad ones."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, ok, rows, told
+from conftest import ok, rows, told
 from functions import edited, quietly
 
 import raysweep
 from raysweep.errors import InputError
 
 
-def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path) -> None:
+def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage):
     there = "{'loss': {1: 3.0, 2: 1.0, 3: 2.0}.get(x)}"
     sweep = quietly(edited(f"return {there}"), storage, axes={"x": [0, 1, 2, 3, 4]}, seeds=2)
     result = sweep.results()
@@ -32,8 +28,8 @@ def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage: Path)
     ]
 
 
-def test_a_large_version_costs_no_more_than_a_small_one(storage: Path) -> None:
-    messages: list[str] = []
+def test_a_large_version_costs_no_more_than_a_small_one(storage):
+    messages = []
     for version in (1, 7, 20_251_122):
         text = f"return x * {version}"
         quietly(edited(text), storage, axes={"x": [1, 2]}, version=version, say=messages.append)
@@ -42,7 +38,7 @@ def test_a_large_version_costs_no_more_than_a_small_one(storage: Path) -> None:
     assert [line for line in messages if "rows of version 7" in line]
 
 
-def test_a_stopped_row_may_lack_metrics(storage: Path) -> None:
+def test_a_stopped_row_may_lack_metrics(storage):
     text = "log(1, loss=x)\n    if log.stop():\n        return {'loss': x}\n    return {'loss': x, 'accuracy': 1.0}"
     rule = {"metric": "loss", "first": 4}
     sweep = quietly(edited(text), storage, axes={"x": [float(x) for x in range(16)]}, early_stopping=rule)
@@ -53,20 +49,20 @@ def test_a_stopped_row_may_lack_metrics(storage: Path) -> None:
     assert table["loss"].tolist() == table["x"].tolist()
 
 
-def test_early_stopping_that_can_stop_nothing_is_said(storage: Path) -> None:
-    def mute(x: float, seed: int) -> float:
+def test_early_stopping_that_can_stop_nothing_is_said(storage):
+    def mute(x, seed):
         return x
 
-    rule: dict[str, Any] = {"metric": "value", "first": 4}
+    rule = {"metric": "value", "first": 4}
     with pytest.raises(InputError, match=r"^early_stopping: mute has no argument log"):
         quietly(mute, storage, axes={"x": [1, 2]}, early_stopping=rule)
-    messages: list[str] = []
+    messages = []
     quietly(edited("return x"), storage, axes={"x": [1, 2]}, early_stopping=rule, say=messages.append)
     assert sum("no row logged value" in line for line in messages) == 1
 
 
 @pytest.mark.parametrize("text", ["log(1, **{'top@5': x})\n    return 1.0", "return {'top@5': x}"])
-def test_a_name_that_no_metric_can_have_ends_the_sweep_at_its_first_row(text: str, storage: Path) -> None:
+def test_a_name_that_no_metric_can_have_ends_the_sweep_at_its_first_row(text, storage):
     """Returned or logged, with the letters that can be used."""
     what = "expected letters (a-z, A-Z), digits, spaces and _ . - / ("
     with told("workload: train", what, "got 'top@5'; rename it (in the row x = 1, seed = 0)"):
@@ -74,7 +70,7 @@ def test_a_name_that_no_metric_can_have_ends_the_sweep_at_its_first_row(text: st
     assert not storage.exists()
 
 
-def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage: Path) -> None:
+def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage):
     text = "for step in range(int(x)):\n        log(step, loss=x)\n    return x"
     sweep = quietly(edited(text), storage, axes={"x": [500.0, 2000.0]})
     kept = sweep.curves().groupby("x").size()
@@ -94,14 +90,14 @@ def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage: Path) -> N
         "import pandas; return pandas.Series([1.5])",
     ],
 )
-def test_anything_of_one_number_is_a_metric(text: str, storage: Path) -> None:
+def test_anything_of_one_number_is_a_metric(text, storage):
     assert quietly(edited(text), storage, axes={"x": [1]}).results()["value"].tolist() == [1.5]
 
 
 @pytest.mark.parametrize(
     "text", ["'1.5'", "[1.5]", "[[1], [2, 3]]", "1j", "{1.5}", "numpy.zeros(2)", "torch.zeros(2)", "10**400"]
 )
-def test_what_is_not_one_number_is_no_metric(text: str, storage: Path) -> None:
+def test_what_is_not_one_number_is_no_metric(text, storage):
     with pytest.raises(InputError, match=r"^workload: train returned .*; expected one number \(in the row"):
         quietly(edited(f"import numpy, torch; return {text}"), storage, axes={"x": [1]})
 
@@ -120,22 +116,22 @@ def test_what_is_not_one_number_is_no_metric(text: str, storage: Path) -> None:
         ({"axes": {"x": [1]}, "max_hours": "1"}, "max_hours: expected hours above 0, got '1'"),
     ],
 )
-def test_values_that_no_row_can_have_are_refused_at_their_key(given: Any, message: str, storage: Path) -> None:
+def test_values_that_no_row_can_have_are_refused_at_their_key(given, message, storage):
     with pytest.raises(InputError, match=f"^{message}"):
         quietly(edited("return 1.0"), storage, **given)
     assert not storage.exists()
 
 
 @pytest.mark.long
-def test_a_reused_edited_function_keeps_its_answer(storage: Path) -> None:
-    given: dict[str, Any] = {"axes": {"x": [1.0, 2.0, 3.0]}, "seeds": 2, "report": True}
+def test_a_reused_edited_function_keeps_its_answer(storage):
+    given = {"axes": {"x": [1.0, 2.0, 3.0]}, "seeds": 2, "report": True}
     headline = quietly(edited("return {'loss': x}"), storage, **given).report().answer
     assert headline
     assert quietly(edited("return {'loss': 1 * x}"), storage, **given).report().answer == headline
     assert "asks for no analysis" not in (storage / "train" / "report" / "report.md").read_text()
 
 
-def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Path, call: Call, tmp_path: Path) -> None:
+def test_failed_rows_are_computed_again_once_the_function_is_mended(storage, call, tmp_path):
     file = tmp_path / "mine.py"
     (tmp_path / "mine.yaml").write_text("name: mine\nworkload: mine.py:train\naxes: {x: [0, 1, 2]}\n")
     file.write_text("def train(x, seed):\n    return 1 / x\n")
@@ -153,15 +149,13 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage: Pat
     assert [row["seconds"] for row in result[1:]] == [row["seconds"] for row in good]
 
 
-def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(
-    storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pack_that_takes_longer_than_estimated_is_kept_part_by_part(storage, monkeypatch):
     """So that a kill loses seconds of work, whatever the first rows said."""
     monkeypatch.setattr("raysweep.trial.run.LONG_ENOUGH", 0.1)
-    calls: list[tuple[int, int]] = []
-    kept: list[int] = []
+    calls = []
+    kept = []
 
-    def slower(x: int, seed: int) -> float:
+    def slower(x, seed):
         calls.append((x, seed))
         kept.append(len(list((storage / "slower" / "ledger").glob("*.jsonl"))))
         time.sleep(0.02 if len(calls) > 2 else 0.0)

@@ -1,19 +1,14 @@
 """A sweep of a plain function: its rows are what the function returns by hand, however it is given and run."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import shutil
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, driving, ok, process, python, refused, until
+from conftest import QUIET, driving, ok, process, python, refused, until
 from functions import edited, quietly
 
 import raysweep
@@ -40,7 +35,7 @@ metrics: {accuracy: maximize}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with a space, the file of its function, and a module that this imports."""
     home = tmp_path / "mine"
     home.mkdir()
@@ -50,25 +45,25 @@ def folder(tmp_path: Path) -> Path:
     return home
 
 
-def train(lr: float, depth: int, optimizer: str, seed: int, log: Any = None) -> dict[str, float]:
+def train(lr, depth, optimizer, seed, log=None):
     """The function of SOURCE."""
     for step in range(3):
         log(step, loss=lr * step)
     return {"loss": (math.log10(lr) + 2) ** 2 + depth * 0.125 + 0.01 * seed, "accuracy": 1 / (1 + lr * depth)}
 
 
-def by_hand() -> list[tuple[Any, ...]]:
+def by_hand():
     """The rows of AXES and five seeds as a loop computes them."""
     rates = [1e-4, *(float(f"{rate:.12g}") for rate in np.geomspace(1e-4, 1e-1, 7)[1:-1]), 1e-1]
     rows = itertools.product(rates, [1, 2], ["adam", "sgd"], range(5))
     return [(*row, *train(*row, log=lambda step, loss: None).values()) for row in rows]
 
 
-def rows_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+def rows_of(table):
     return list(table[["lr", "depth", "optimizer", "seed", "loss", "accuracy"]].itertuples(index=False, name=None))
 
 
-def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
+def test_rows_are_those_of_the_function_called_by_hand(storage):
     sweep = quietly(train, storage, axes=AXES, seeds=5, metrics={"accuracy": "maximize"})
     assert rows_of(sweep.results()) == by_hand()
     assert set(sweep.results()["status"]) == {"ok"}
@@ -78,7 +73,7 @@ def test_rows_are_those_of_the_function_called_by_hand(storage: Path) -> None:
 
 
 @pytest.mark.long
-def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_cluster: str) -> None:
+def test_workers_need_no_copy_of_the_source(folder, storage, ray_cluster):
     code = (
         "import shutil, raysweep\n"
         "from raysweep.space import space_files\nfrom raysweep.driver import start_and_resume\n"
@@ -92,7 +87,7 @@ def test_workers_need_no_copy_of_the_source(folder: Path, storage: Path, ray_clu
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
-def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: Path, call: Call) -> None:
+def test_what_only_reads_a_sweep_never_imports_the_file(folder, storage, call):
     ok(call("run", folder / "tried.yaml", "--storage", storage, *QUIET))
     (folder / "my_file.py").write_text("raise SystemExit('imported')")
     for what in (["results"], ["report"], ["status"], ["resume", *QUIET]):
@@ -103,7 +98,7 @@ def test_what_only_reads_a_sweep_never_imports_the_file(folder: Path, storage: P
     ok(call("delete", "tried", "--storage", storage, "--yes"))
 
 
-def killed(folder: Path, storage: Path) -> None:
+def killed(folder, storage):
     """Run the space until some rows are there, and kill that."""
     slow = SOURCE.replace("    return", "    import time\n    time.sleep(0.02)\n    return")
     (folder / "my_file.py").write_text(slow)
@@ -112,14 +107,14 @@ def killed(folder: Path, storage: Path) -> None:
     assert 0 < len(raysweep.open("tried", storage).results()) < 140
 
 
-def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder: Path, storage: Path) -> None:
+def test_a_killed_sweep_is_resumed_from_the_file_of_its_own_run(folder, storage):
     killed(folder, storage)
     ok(process("resume", "tried", "--storage", storage, *QUIET, cwd=storage))
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
 @pytest.mark.long
-def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp_path: Path, own_notes: Path) -> None:
+def test_a_storage_never_says_which_file_is_run(folder, storage, tmp_path, own_notes):
     killed(folder, storage)
     shutil.rmtree(own_notes)  # somebody else's storage: there was no run here
     for where in (folder, tmp_path):
@@ -130,7 +125,7 @@ def test_a_storage_never_says_which_file_is_run(folder: Path, storage: Path, tmp
     assert rows_of(raysweep.open("tried", storage).results()) == by_hand()
 
 
-def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage: Path, call: Call) -> None:
+def test_a_changed_source_is_not_resumed_and_not_debugged(folder, storage, call):
     killed(folder, storage)
     trace = folder / "trace"
     (folder / "my_file.py").write_text(f"open({str(trace)!r}, 'w')\n" + SOURCE)
@@ -146,10 +141,10 @@ def test_a_changed_source_is_not_resumed_and_not_debugged(folder: Path, storage:
     assert len(raysweep.open("tried", storage).results()) == 140
 
 
-def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage: Path) -> None:
-    calls: list[int] = []
+def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage):
+    calls = []
 
-    def stopping(x: int, seed: int) -> float:
+    def stopping(x, seed):
         calls.append(x)
         if len(calls) == 3:
             raise KeyboardInterrupt
@@ -163,11 +158,11 @@ def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage: P
     assert sweep.results()["value"].tolist() == [0.25, 0.5, 0.75, 1.0, 1.25]
 
 
-def test_a_range_is_searched_between_its_ends_whatever_they_are(storage: Path) -> None:
+def test_a_range_is_searched_between_its_ends_whatever_they_are(storage):
     def plain(x, seed):
         return x
 
-    def whole(x: int, seed: int) -> float:
+    def whole(x, seed):
         return x
 
     search = {"random": {"cells": 6}}
@@ -176,17 +171,17 @@ def test_a_range_is_searched_between_its_ends_whatever_they_are(storage: Path) -
     assert set(quietly(whole, storage, axes={"x": {"range": [0, 9]}}, search=search).results()["x"]) <= set(range(10))
 
 
-def test_a_function_with_a_private_name_has_a_sweep(storage: Path) -> None:
-    def _train(seed: int) -> float:
+def test_a_function_with_a_private_name_has_a_sweep(storage):
+    def _train(seed):
         return 1.0
 
     assert quietly(_train, storage).name == "train"
 
 
-def test_a_vectorized_function_gets_columns(storage: Path) -> None:
-    sizes: list[int] = []
+def test_a_vectorized_function_gets_columns(storage):
+    sizes = []
 
-    def columns(x: Any, kind: Any, seeds: Any) -> dict[str, Any]:
+    def columns(x, kind, seeds):
         sizes.append(len(x))
         return {"loss": x + (kind == "b") + 10 * seeds, "x2": x**2}
 
@@ -197,10 +192,10 @@ def test_a_vectorized_function_gets_columns(storage: Path) -> None:
     assert len(sizes) < 20
 
 
-def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
-    seen: list[tuple[Any, ...]] = []
+def test_types_come_from_annotations_defaults_and_values(storage):
+    seen = []
 
-    def typed(whole, real, fast, word, seed, given: float = 1, callback=None, maybe: int | None = None):
+    def typed(whole, real, fast, word, seed, given=1, callback=None, maybe=None):
         seen.append((whole, real, fast, word, given, callback, maybe))
         return 0.0
 
@@ -215,8 +210,8 @@ def test_types_come_from_annotations_defaults_and_values(storage: Path) -> None:
     assert {row[0] for row in seen[before:]} == {1.5}
 
 
-def test_another_version_has_its_own_rows(storage: Path) -> None:
-    messages: list[str] = []
+def test_another_version_has_its_own_rows(storage):
+    messages = []
     assert quietly(edited("return 1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
     changed = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
@@ -225,20 +220,20 @@ def test_another_version_has_its_own_rows(storage: Path) -> None:
     assert newer.results()["value"].tolist() == [10, 20]
 
 
-def test_packs_are_sized_by_what_the_first_rows_took(storage: Path) -> None:
-    def resting(x: int, seed: int) -> float:
+def test_packs_are_sized_by_what_the_first_rows_took(storage):
+    def resting(x, seed):
         time.sleep(0.1)
         return 0.0
 
-    messages: list[str] = []
+    messages = []
     sweep = quietly(resting, storage, axes={"x": list(range(12))}, seeds=2, executor="inline", say=messages.append)
     assert any("not known yet" in line for line in messages)
     packs = {row["pack"] for row in sweep.rows().values()}
     assert 4 < len(packs) < 14  # of half a second and more, beside the first two rows
 
 
-def test_costly_rows_that_are_not_the_first_make_short_packs(storage: Path) -> None:
-    def uneven(x: int, seed: int) -> float:
+def test_costly_rows_that_are_not_the_first_make_short_packs(storage):
+    def uneven(x, seed):
         time.sleep(0.2 if x > 2 else 0.0)
         return 0.0
 
@@ -247,7 +242,7 @@ def test_costly_rows_that_are_not_the_first_make_short_packs(storage: Path) -> N
     assert sizes.max() < 6  # the last row was measured too, so that no pack takes much longer than others
 
 
-def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder: Path, storage: Path, call: Call) -> None:
+def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder, storage, call):
     (folder / "my_file.py").write_text(SOURCE.replace("    return", "    raise SystemExit('called')\n    return"))
     done = ok(call("run", folder / "tried.yaml", "--storage", storage, "--dry-run"))
     assert "140 rows" in done.out
@@ -256,11 +251,11 @@ def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder: Pat
     assert not storage.exists()
 
 
-def test_a_thousand_rows_cost_little_more_than_the_function(storage: Path) -> None:
-    def quick(x: int, seed: int) -> float:
+def test_a_thousand_rows_cost_little_more_than_the_function(storage):
+    def quick(x, seed):
         return x * 0.5
 
-    def took() -> float:
+    def took():
         started = time.perf_counter()
         quietly(quick, storage / str(started), axes={"x": list(range(100))}, seeds=10)
         return time.perf_counter() - started
@@ -269,11 +264,11 @@ def test_a_thousand_rows_cost_little_more_than_the_function(storage: Path) -> No
     assert min(took() for _ in range(3)) < 1.0  # seconds for 1,000 rows
 
 
-def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(storage: Path, ray_cluster: str) -> None:
+def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(storage, ray_cluster):
     import threading
 
-    def made(factor: float) -> Callable[..., Any]:
-        def inner(x: int, seed: int) -> float:
+    def made(factor):
+        def inner(x, seed):
             return factor * x
 
         return inner
@@ -282,7 +277,7 @@ def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(sto
     assert table["value"].tolist() == [0.25, 0.5, 0.75, 1.0]
     lock = threading.Lock()
 
-    def locked(x: int, seed: int) -> float:
+    def locked(x, seed):
         with lock:
             return 0.0
 

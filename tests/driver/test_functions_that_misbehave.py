@@ -1,7 +1,5 @@
 """What a plain function does in one row, whatever it is, touches no other row and not the sweep."""
 
-from __future__ import annotations
-
 import asyncio
 import decimal
 import functools
@@ -11,9 +9,6 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import python
@@ -23,10 +18,10 @@ import raysweep
 from raysweep.ledger import segments
 
 
-def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: Path) -> None:
-    calls: list[tuple[int, int]] = []
+def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage):
+    calls = []
 
-    def sometimes(x: int, seed: int) -> float:
+    def sometimes(x, seed):
         calls.append((x, seed))
         if x == 3:
             raise ValueError("three")
@@ -47,8 +42,8 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage: 
     assert sorted(call for call in calls if call[0] != 3) == [(x, seed) for x in (1, 2, 4, 5) for seed in range(4)]
 
 
-def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) -> None:
-    def verbose(x: int, seed: int) -> float:
+def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage):
+    def verbose(x, seed):
         raise ValueError(f"begin {'0.25, ' * 50_000} end")
 
     sweep = quietly(verbose, storage, axes={"x": [1, 2]}, executor="inline")
@@ -61,8 +56,8 @@ def test_of_a_very_long_error_the_beginning_and_the_end_are_kept(storage: Path) 
     assert sum(path.stat().st_size for path in storage.rglob("*") if path.is_file()) < 150_000
 
 
-def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
-    messages: list[str] = []
+def test_a_function_that_always_fails_is_not_worth_a_ray(storage):
+    messages = []
     axes = {"x": list(range(9))}
     assert quietly(edited("return x / 0"), storage, axes=axes, say=messages.append).statuses() == {"failed": 9}
     mended = edited("return x / 2")
@@ -71,8 +66,8 @@ def test_a_function_that_always_fails_is_not_worth_a_ray(storage: Path) -> None:
     assert not any("starting Ray" in line or "trials at a time" in line for line in messages)
 
 
-def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
-    def leaving(x: int, seed: int, log: Any) -> float:
+def test_what_would_end_a_program_ends_one_row(storage):
+    def leaving(x, seed, log):
         if x == 2:
             sys.exit(3)
         if x == 3:
@@ -84,11 +79,11 @@ def test_what_would_end_a_program_ends_one_row(storage: Path) -> None:
     assert [row["error"].strip().splitlines()[-1].partition(":")[0] for row in sweep.failures()] == ["RuntimeError"] * 2
 
 
-def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result: list[str] = []
+def test_a_function_may_change_the_working_directory(tmp_path, monkeypatch):
+    result = []
 
-    def made(folder: str, value: float) -> Callable[..., float]:
-        def moving(x: int, seed: int) -> float:
+    def made(folder, value):
+        def moving(x, seed):
             result.append(os.getcwd())
             os.chdir(tmp_path / folder)
             return value
@@ -108,8 +103,8 @@ def test_a_function_may_change_the_working_directory(tmp_path: Path, monkeypatch
         assert (home / "moving" / "report" / "report.html").exists()
 
 
-def test_a_function_may_start_and_end_processes(storage: Path) -> None:
-    def forking(x: int, seed: int) -> float:
+def test_a_function_may_start_and_end_processes(storage):
+    def forking(x, seed):
         child = os.fork()
         if child == 0:
             signal.alarm(20)
@@ -147,17 +142,17 @@ print(sweep.results()["value"].tolist(), len(sweep.failures()))
 """
 
 
-def test_a_child_that_comes_back_ends_there(storage: Path, tmp_path: Path) -> None:
+def test_a_child_that_comes_back_ends_there(storage, tmp_path):
     (tmp_path / "forking.py").write_text(FORKING)
     done = python(tmp_path / "forking.py", storage)
     assert (done.code, done.out) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
     assert done.err.count("the first ones are computed in this process") == 1  # one driver
 
 
-def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
+def test_what_is_no_exception_ends_one_row_too(storage):
     class Over(BaseException): ...
 
-    def raising(x: int, seed: int) -> float:
+    def raising(x, seed):
         if x > 1:
             raise [Over("over"), asyncio.CancelledError(), GeneratorExit()][x - 2]
         return 1.0
@@ -167,8 +162,8 @@ def test_what_is_no_exception_ends_one_row_too(storage: Path) -> None:
     assert any("raising raised Over: over" in row["error"] for row in sweep.failures())
 
 
-def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> None:
-    def changing(x: int, seed: int) -> dict[str, float]:
+def test_a_row_with_other_metrics_than_the_first_has_failed(storage):
+    def changing(x, seed):
         return {"loss": 1.0} if x != 2 else {"lost": 1.0}
 
     sweep = quietly(changing, storage, axes={"x": [1, 2, 3]})
@@ -177,14 +172,12 @@ def test_a_row_with_other_metrics_than_the_first_has_failed(storage: Path) -> No
     assert [name for name in sweep.results() if name.startswith("lo")] == ["loss"]
 
 
-def test_what_a_function_replaces_in_the_standard_library_changes_no_row(
-    storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_function_replaces_in_the_standard_library_changes_no_row(storage, monkeypatch):
     for module, name in ((json, "dumps"), (json, "loads"), (time, "time")):
         monkeypatch.setattr(module, name, getattr(module, name))  # so that it is restored
     dumps, loads = json.dumps, json.loads
 
-    def replacing(x: float, seed: int) -> float:
+    def replacing(x, seed):
         json.dumps = lambda value, **options: dumps(value, default=str).encode()  # as orjson has it
         json.loads = functools.partial(loads, parse_float=decimal.Decimal)
         time.time = lambda: 0.0

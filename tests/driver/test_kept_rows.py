@@ -1,13 +1,10 @@
 """Rows that are computed stay, whatever goes wrong after; what could not be begun leaves nothing behind."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Call, files_of, halted, ok, refused, run, sql
+from conftest import QUIET, files_of, halted, ok, refused, run, sql
 from spaces import STEP, language_space, sandbox_space, written
 
 from raysweep import workloads
@@ -16,11 +13,11 @@ from raysweep.plan.identity import cell_id
 from raysweep.query.sweep import open_sweep
 
 
-def annotated(folder: Path, behaviour: list[str]) -> dict[str, Any]:
+def annotated(folder, behaviour):
     return sandbox_space(folder, behaviour, name="noted", workload="annotated")
 
 
-def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_rows_stay_where_a_report_is_bad_input(sandbox, storage, tmp_path, call):
     written(tmp_path, annotated(tmp_path, ["compute", "no_caveat"]))
     there = ["--storage", storage, "--tracking-uri", "none", "--executor", "inline"]
     outcome = call("run", tmp_path / "space.yaml", *there)
@@ -36,7 +33,7 @@ def test_rows_stay_where_a_report_is_bad_input(sandbox: Path, storage: Path, tmp
     assert files_of(storage / "noted" / "ledger") == kept
 
 
-def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_rows_stay_where_a_closed_form_is_bad_input(sandbox, storage, tmp_path, call):
     written(tmp_path, annotated(tmp_path, ["compute", "compute", "no_closed_form"]))
     there = ["--storage", storage, *QUIET, "--executor", "inline"]
     last = halted(call("run", tmp_path / "space.yaml", *there), "fixed.behaviour: ", "; 2 rows are kept")
@@ -48,13 +45,13 @@ def test_rows_stay_where_a_closed_form_is_bad_input(sandbox: Path, storage: Path
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("\n\n".join(f"paragraph {number} says {number * number} and nothing else" for number in range(400)))
     return path
 
 
-def of_text(text: Path) -> dict[str, Any]:
+def of_text(text):
     return language_space(
         {"pretrain_length": [20 * STEP], "finetune_lr": [1e-3]},
         {"source": f"file:{text}", "target": f"file:{text}"},
@@ -63,7 +60,7 @@ def of_text(text: Path) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_rows_stay_where_a_text_is_gone_before_the_end(text, storage, tmp_path, call):
     written(tmp_path, of_text(text))
     nowhere = ["--tracking-uri", "none"]
     with just_before("os.link", ending=".jsonl", do=text.unlink):  # as the row is published
@@ -82,9 +79,7 @@ def test_rows_stay_where_a_text_is_gone_before_the_end(text: Path, storage: Path
     assert open_sweep("small", storage).results()["status"].tolist() == ["ok"]
 
 
-def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
-    text: Path, storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(text, storage, tmp_path, call):
     written(tmp_path, of_text(text))
     with just_before("os.link", ending="sweep.json", do=text.unlink):
         outcome = call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
@@ -92,7 +87,7 @@ def test_a_text_that_is_gone_while_a_sweep_is_planned_leaves_nothing(
     assert not storage.exists()
 
 
-def rewrite(ledger: Path, change: Callable[[segments.Row], Any]) -> None:
+def rewrite(ledger, change):
     """Every row of a ledger as another release would have written it."""
     for number, path in enumerate(list(ledger.glob("*.jsonl"))):
         rows = segments.read_segment(path)
@@ -100,7 +95,7 @@ def rewrite(ledger: Path, change: Callable[[segments.Row], Any]) -> None:
         segments.write_segment(segments.segment_path(ledger, f"{number:016x}", 1), map(change, rows))
 
 
-def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, space: Path, call: Call) -> None:
+def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage, space, call):
     run(storage)
     ledger = storage / "small" / "ledger"
     rewrite(ledger, lambda row: {**row, "code_version": "0.0.1+another"})
@@ -113,7 +108,7 @@ def test_rows_that_lie_there_without_a_record_are_not_taken_away(storage: Path, 
     assert not (storage / "small" / "sweep.json").exists()
 
 
-def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage: Path, call: Call) -> None:
+def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage, call):
     cells = run(storage).cells
     earlier = replace(workloads.get("linear_transfer"), identity_version=1)
     expected = {cell: cell_id(earlier, cells.parameters(index)) for index, cell in enumerate(cells.ids)}

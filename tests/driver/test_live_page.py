@@ -1,7 +1,6 @@
 """While a sweep runs, its page is written after rounds: seldom, cheaply, and never at the cost of rows."""
 
 import itertools
-from typing import Any
 
 from conftest import run
 
@@ -12,14 +11,14 @@ from raysweep.driver.live_page import EVERY, SHARE, LivePage
 class Clock:
     now = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
-def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent() -> None:
+def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
     clock, written = Clock(), list[float]()
 
-    def write(reload: int) -> None:
+    def write(reload):
         assert reload == EVERY
         written.append(clock.now)
         clock.now += 6
@@ -33,10 +32,10 @@ def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent() -> None
     assert page.spent <= SHARE * clock.now
 
 
-def test_after_a_page_that_fails_no_other_is_tried() -> None:
+def test_after_a_page_that_fails_no_other_is_tried():
     clock, tried = Clock(), list[int]()
 
-    def write(reload: int) -> None:
+    def write(reload):
         tried.append(reload)
         raise OSError("the disk is full")
 
@@ -47,13 +46,13 @@ def test_after_a_page_that_fails_no_other_is_tried() -> None:
     assert len(tried) == 1
 
 
-def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(storage: Any, monkeypatch: Any) -> None:
+def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(storage, monkeypatch):
     monkeypatch.setattr(live_page, "EVERY", 0.0)
     monkeypatch.setattr(live_page, "SHARE", 1e9)
     pages = list[str]()
     page = storage / "search" / "report" / "report.html"
 
-    def loss(x: float, seed: int) -> float:
+    def loss(x, seed):
         if page.exists() and (not pages or pages[-1] != page.read_text()):
             pages.append(page.read_text())
         return (x - 2) ** 2

@@ -1,33 +1,25 @@
 """A tracking server that goes away, comes back or is locked: no row waits for it, no run is lost and none is twice."""
 
 import shutil
-from pathlib import Path
 
 import pytest
-from conftest import QUIET, Call, nobody_else_writes, ok, sql
-from driven import Drive, run_statuses, values
+from conftest import QUIET, nobody_else_writes, ok, sql
+from driven import run_statuses, values
 from spaces import small_space, written
 
 from raysweep.query.sweep import open_sweep
 from raysweep.tracking import database as mlflow_database
 from raysweep.tracking import mirror
-from tests.chaos.tracking_server import Server
 from tests.chaos.waiting import PATIENCE
 
 
 @pytest.mark.long
 def test_a_server_that_goes_and_comes_back_has_every_run_once(
-    server: Server,
-    sandbox: Path,
-    drive: Drive,
-    storage: Path,
-    tmp_path: Path,
-    call: Call,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    server, sandbox, drive, storage, tmp_path, call, monkeypatch
+):
     """Killed in mid-run and restarted; then away for a whole extension of the sweep, and back later."""
 
-    def status() -> str:
+    def status():
         return call("status", "sandy", "--storage", storage).out
 
     driven = drive("--executor", "inline", "--tracking-uri", server.uri)
@@ -58,9 +50,7 @@ def test_a_server_that_goes_and_comes_back_has_every_run_once(
     assert values(storage) == [0, 1, 1, 2, 2, 3, 3, 4]
 
 
-def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
-    call: Call, storage: Path, tmp_path: Path, template: Path
-) -> None:
+def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(call, storage, tmp_path, template):
     written(tmp_path, small_space())
     ok(call("run", tmp_path / "space.yaml", "--storage", storage, *QUIET))
     assert call("sync", "small", "--storage", storage).code == 2  # where to?
@@ -77,8 +67,8 @@ def test_a_sweep_mirrored_nowhere_is_mirrored_later_and_from_then_on(
 
 
 def test_a_locked_database_costs_a_warning_and_sync_writes_what_is_missing(
-    call: Call, storage: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    call, storage, database, tmp_path, monkeypatch
+):
     written(tmp_path, small_space())
     from sqlalchemy import sql
 

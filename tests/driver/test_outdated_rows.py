@@ -3,40 +3,38 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Outcome, run, told
+from conftest import run, told
 
 from raysweep.errors import InputError
 from raysweep.sweep import Sweep
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
-WORLD: dict[str, Any] = {}
+WORLD = {}
 Swept = Callable[..., tuple[Sweep, list[str]]]
 
 
-def learn(rows: Rows, parent: Any, context: Any) -> Result:
+def learn(rows, parent, context):
     row = rows.row()
     WORLD["calls"].append(("learn", row["a"]))
     metrics = dict.fromkeys(WORLD["measured"], row["a"] / 10)
     return Result({"w": np.array(row["a"] + WORLD["text"])}, metrics)
 
 
-def judge(rows: Rows, parent: Any, context: Any) -> Result:
+def judge(rows, parent, context):
     row = rows.row()
     WORLD["calls"].append(("judge", row["a"], row["b"]))
     return Result(metrics={"y": float(parent.tensors()["w"]) + row["b"]})
 
 
-def identify(stage: str, values: dict[str, Any], row: Any) -> dict[str, Any]:
+def identify(stage, values, row):
     return {**values, "text": WORLD["text"]}
 
 
-def declared(measured: tuple[str, ...] = (), **changes: Any) -> Workload:
+def declared(measured=(), **changes):
     metrics = (Metric("y", ""), *(Metric(name, "", stage="learn") for name in measured))
     stages = (
         Stage("learn", "test_outdated_rows:learn", keeps=True),
@@ -51,16 +49,16 @@ WORKLOAD = declared()
 
 
 @pytest.fixture
-def swept(bring: Callable[..., Path], storage: Path, monkeypatch: pytest.MonkeyPatch) -> Swept:
+def swept(bring, storage, monkeypatch):
     """Runs a sweep with a declaration; returns it and what was said."""
     bring(dated="test_outdated_rows:WORKLOAD")
     WORLD.update(calls=[], text=100, measured=())
 
-    def sweep(workload: Workload, name: str = "one", **options: Any) -> tuple[Sweep, list[str]]:
+    def sweep(workload, name="one", **options):
         monkeypatch.setattr(sys.modules[__name__], "WORKLOAD", workload)
         WORLD["calls"].clear()
         WORLD["measured"] = workload.chain.metrics[0]
-        messages: list[str] = []
+        messages = []
         axes = options.pop("axes", {"a": [1, 2], "b": [1, 2]})
         space = {"name": name, "workload": "dated", "axes": axes, "seeds": 1}
         return run(storage, space, say=messages.append, **options), messages
@@ -68,15 +66,15 @@ def swept(bring: Callable[..., Path], storage: Path, monkeypatch: pytest.MonkeyP
     return sweep
 
 
-def ys(sweep: Sweep) -> list[float]:
+def ys(sweep):
     return sweep.results()["y"].tolist()
 
 
-def calls(stage: str) -> int:
+def calls(stage):
     return sum(call[0] == stage for call in WORLD["calls"])
 
 
-def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept: Swept) -> None:
+def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept):
     result, _ = swept(declared(identify=identify))
     assert ys(result) == [102, 103, 103, 104]
     result, messages = swept(declared(identify=identify))
@@ -91,12 +89,12 @@ def test_rows_of_content_that_has_changed_are_computed_again_and_spoken_of(swept
     assert "one: all 6 rows are there; nothing to compute" in messages
 
 
-def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, call: Any, storage: Path) -> None:
+def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept, call, storage):
     swept(declared(identify=identify))
     WORLD["text"] = 200
     space = storage.parent / "space.yaml"
     space.write_text("{name: one, workload: dated, axes: {a: [1, 2], b: [1, 2]}, seeds: 1}")
-    result: Outcome = call("run", space, "--storage", storage, "--dry-run")
+    result = call("run", space, "--storage", storage, "--dry-run")
     assert "note: 4 rows are there of what dated was given before" in result.out
     assert "4 rows to compute" in result.out
     part, messages = swept(declared(identify=identify), axes={"a": [1], "b": [1, 2]})
@@ -104,10 +102,10 @@ def test_a_dry_run_and_a_part_of_a_sweep_see_changed_content_too(swept: Swept, c
     assert any(line.startswith("2 rows are there of what") for line in messages)
 
 
-def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(swept: Swept) -> None:
+def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(swept):
     """As those of an earlier release, and of a text that nobody can read any more."""
 
-    def gone(stage: str, values: dict[str, Any], row: Any) -> dict[str, Any]:
+    def gone(stage, values, row):
         raise InputError("text", "has gone")
 
     swept(declared())
@@ -118,7 +116,7 @@ def test_rows_without_the_id_of_their_last_stage_and_rows_of_what_has_gone_stay(
     assert "two: all 4 rows are there; nothing to compute" in messages
 
 
-def test_stages_of_before_a_metric_are_spoken_of_and_recompute_measures_it(swept: Swept) -> None:
+def test_stages_of_before_a_metric_are_spoken_of_and_recompute_measures_it(swept):
     swept(declared())
     two, messages = swept(declared(("fit",)), name="two")
     assert calls("learn") == 0
@@ -136,7 +134,7 @@ def test_stages_of_before_a_metric_are_spoken_of_and_recompute_measures_it(swept
         assert f"{name}: all 4 rows are there; nothing to compute" in messages
 
 
-def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept: Swept) -> None:
+def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept):
     swept(declared())
     later = declared(sources=("made_up_chain",))
     _, messages = swept(later, name="two")
@@ -151,7 +149,7 @@ def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept: Swept)
     assert "two: all 4 rows are there; nothing to compute" in messages
 
 
-def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept: Swept) -> None:
+def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept):
     made = declared(("fit", "other"))
     two = replace(made, stages=(replace(made.stages[0], run="test_outdated_rows:half"), made.stages[1]))
     swept(two)
@@ -169,9 +167,7 @@ def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept: Swept) ->
         ({"stages": {"cost": lambda columns: Cost(-1.0, 0.0)}}, "dated.learn.cost: expected seconds as a finite"),
     ],
 )
-def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
-    changes: dict[str, Any], message: str, swept: Swept, storage: Path
-) -> None:
+def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(changes, message, swept, storage):
     storage.mkdir()
     (storage / "mine").touch()
     made = declared(**{name: value for name, value in changes.items() if name != "stages"})
@@ -181,5 +177,5 @@ def test_what_a_declaration_says_wrongly_is_one_line_and_leaves_nothing(
     assert [path.name for path in storage.rglob("*")] == ["mine"]
 
 
-def half(rows: Rows, parent: Any, context: Any) -> Result:
+def half(rows, parent, context):
     return Result({"w": np.array(1.0)}, {"fit": 0.5, "other": np.nan})

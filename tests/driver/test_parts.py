@@ -1,10 +1,7 @@
 """Fewer seeds or values than a sweep has: the rows that are asked for, and the sweep stays what it is."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from conftest import QUIET, Call, files_of, ok, refused, rows, run
+from conftest import QUIET, files_of, ok, refused, rows, run
 from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
@@ -38,7 +35,7 @@ WHOLE = small_space(
         },
     ],
 )
-def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Path) -> None:
+def test_a_part_of_a_sweep_is_there_already(changes, storage):
     whole = rows(run(storage, WHOLE))
     before, asked = files_of(storage), {**WHOLE, **changes}
     part = run(storage, asked)
@@ -52,13 +49,13 @@ def test_a_part_of_a_sweep_is_there_already(changes: dict[str, Any], storage: Pa
 
 
 @pytest.mark.long
-def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> None:
+def test_the_line_of_the_readme_works_after_the_whole_sweep(storage):
     space = small_space(
         seeds=4, analysis=[{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
     )
     run(storage, space, report=True, tracking_uri=None)
     before = files_of(storage)
-    messages: list[str] = []
+    messages = []
     sweep = run(storage, space, seeds=2, report=True, tracking_uri=None, say=messages.append)
     assert len(sweep.results()) == 12
     added = {name for name in files_of(storage) if name not in before}
@@ -70,7 +67,7 @@ def test_the_line_of_the_readme_works_after_the_whole_sweep(storage: Path) -> No
     assert "12 rows" in (sweep.report().directory / "report.md").read_text()
 
 
-def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, space: Path) -> None:
+def test_the_command_line_says_that_it_is_a_part(call, storage, space):
     there = ["--storage", storage, *QUIET]
     ok(call("run", space, *there))
     before = files_of(storage)
@@ -83,7 +80,7 @@ def test_the_command_line_says_that_it_is_a_part(call: Call, storage: Path, spac
     assert files_of(storage) == before
 
 
-def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox: Path, storage: Path) -> None:
+def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox, storage):
     space = small_space(workload="apart", seeds=6)
     run(storage, space)
     for segment in sorted((storage / "small" / "ledger").glob("*.jsonl"))[1:]:
@@ -100,7 +97,7 @@ def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox: Path, storage
     assert len(open_sweep("small", storage).rows()) == 36
 
 
-def test_failures_of_a_part_are_its_own(sandbox: Path, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_failures_of_a_part_are_its_own(sandbox, storage, tmp_path, call):
     space = sandbox_space(tmp_path, ["compute", "raise"], zip=[], axes={"x": [1, 2], "behaviour": ["compute", "raise"]})
     written(tmp_path, space)
     there = ["--storage", storage, *QUIET, "--executor", "inline"]
@@ -113,9 +110,7 @@ def test_failures_of_a_part_are_its_own(sandbox: Path, storage: Path, tmp_path: 
 @pytest.mark.parametrize(
     "search", [{"random": {"cells": 4}}, {"boundary": {"metric": "transferability_linear", "budget": 5, "start": 2}}]
 )
-def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
-    search: dict[str, Any], storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_of_a_search_the_rows_of_a_part_are_those_it_chose(search, storage, tmp_path, call):
     space = small_space(search=search)
     whole = rows(run(storage, space))
     before = files_of(storage)
@@ -130,7 +125,7 @@ def test_of_a_search_the_rows_of_a_part_are_those_it_chose(
     assert files_of(storage) == before
 
 
-def test_a_part_moves_no_stages_of_the_whole(storage: Path, tmp_path: Path, call: Call) -> None:
+def test_a_part_moves_no_stages_of_the_whole(storage, tmp_path, call):
     space = written(tmp_path, language_space())
     there = ["--storage", storage, *QUIET, "--executor", "inline"]
     ok(call("run", space, *there))

@@ -3,9 +3,7 @@
 import io
 import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from spaces import logging_space
@@ -20,13 +18,13 @@ from tests.chaos.waiting import wait_for
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def clock(monkeypatch):
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
-def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(clock: SimpleNamespace) -> None:
+def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(clock):
     """Ray takes 20 seconds to start here; then a stage of 2 s, of 12 s that are estimated, takes 4 s."""
     shown = Progress()
     shown.expect(10, 12.0)
@@ -43,7 +41,7 @@ def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(cloc
     assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
 
 
-def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(clock: SimpleNamespace) -> None:
+def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(clock):
     """Of 200 s that are estimated, stages of 0.1 s take three minutes on a busy machine."""
     shown = Progress()
     shown.expect(1440, 200.0)
@@ -52,7 +50,7 @@ def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(cloc
     assert shown.line() == "0 of 1,440 rows, 64 min 59 s left"
 
 
-def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) -> None:
+def test_time_left_falls_while_a_long_pack_is_at_work(clock):
     """A pack of 2 s is done; the next one takes all the rest and ends late."""
     shown = Progress()
     shown.expect(10, 100.0)
@@ -67,7 +65,7 @@ def test_time_left_falls_while_a_long_pack_is_at_work(clock: SimpleNamespace) ->
     assert shown.line() == "10 of 10 rows, 0.09091 rows/s, 110 s"
 
 
-def test_a_sweep_in_which_nothing_ends_says_so(clock: SimpleNamespace) -> None:
+def test_a_sweep_in_which_nothing_ends_says_so(clock):
     shown = Progress()
     shown.expect(10, 100.0, 40.0)
     result = {}
@@ -84,10 +82,10 @@ def test_a_sweep_in_which_nothing_ends_says_so(clock: SimpleNamespace) -> None:
     assert "; nothing has ended for 119 s: " in shown.line()
 
 
-def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: SimpleNamespace) -> None:
-    looks: list[float] = []
+def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock):
+    looks = []
 
-    def stages() -> tuple[int, int]:
+    def stages():
         looks.append(clock.now)
         if 40 <= clock.now < 60:
             raise Halted("store", "cannot be read now")
@@ -108,19 +106,17 @@ def test_stages_that_rows_wait_for_are_counted_until_all_are_there(clock: Simple
     assert looks == [0, 10, 20, 30, 40, 50, 60, 70]
 
 
-def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
-    monkeypatch: pytest.MonkeyPatch, sandbox: Path, storage: Path
-) -> None:
-    result: list[str] = []
+def test_a_sweep_tells_which_stages_its_rows_still_wait_for(monkeypatch, sandbox, storage):
+    result = []
 
     class Told(Progress):
-        def __enter__(self) -> Progress:
+        def __enter__(self):
             monkeypatch.setattr(Context, "log", lambda context, step, **logged: result.append(self.line()))
             return super().__enter__()
 
     monkeypatch.setattr(progress, "STAGES_EVERY", 0.0)
     monkeypatch.setattr(driver, "Progress", Told)
-    usual: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "report": False, "executor": "inline"}
+    usual = {"storage": storage, "tracking_uri": "none", "report": False, "executor": "inline"}
     raysweep.run(logging_space(axes={"epochs": [2], "rate": [0.5]}, seeds=1), name="first", **usual)
     assert list(dict.fromkeys(line.rpartition(", ")[0] for line in result)) == [
         "0 of 1 row, 0 of 2 stages",
@@ -132,7 +128,7 @@ def test_a_sweep_tells_which_stages_its_rows_still_wait_for(
     assert {line.split(", ")[1] for line in result[:-4]} == {f"{there} of 4 stages" for there in range(4)}
 
 
-def test_a_notebook_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_has_one_line_that_changes(monkeypatch):
     cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
     monkeypatch.setattr(sys, "stderr", cell)
     monkeypatch.setattr(progress, "LIVE_EVERY", 0.01)

@@ -1,14 +1,11 @@
 """Every distinct pretraining once: what a dry run says of it, what runs then compute, and what is left for the next."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows, ok
+from conftest import QUIET, assert_same_rows, ok
 from spaces import STEP, language_space, written
 from store_sweeps import rows
 
@@ -16,10 +13,10 @@ from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines
 from raysweep.driver import stage_plan
 from raysweep.plan.cells import enumerate_cells
-from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.plan.packs import Packing, make_packs
 from raysweep.query.state import State
 from raysweep.space import space_files
-from raysweep.space.schema import Space, validate
+from raysweep.space.schema import validate
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import seal, unseal
 from raysweep.workloads.declaration import Cost
@@ -27,25 +24,25 @@ from raysweep.workloads.declaration import Cost
 CHAIN = ("pretrain", "finetune", "evaluate")
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def asked(**changes):
     """Two lengths, three rates, two seeds: four pretrainings, twelve rows."""
     return language_space(**{"seeds": 2, **changes})
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Callable[..., Path]:
-    def write(**changes: Any) -> Path:
+def space(tmp_path):
+    def write(**changes):
         return written(tmp_path, asked(**changes))
 
     return write
 
 
-def tree_of(space: Space, storage: Path) -> stage_plan.StagePlan:
+def tree_of(space, storage):
     state = State(space, enumerate_cells(space), storage / "none")
     return stage_plan.build(state, state.missing(), Store(storage / "store"))
 
 
-def published(storage: Path) -> dict[str, int]:
+def published(storage):
     """Every file of the published stages, and when it was written."""
     return {path.name: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
 
@@ -53,7 +50,7 @@ def published(storage: Path) -> dict[str, int]:
 # What a dry run says
 
 
-def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> None:
+def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path):
     lengths = {"pretrain_length": [steps * STEP for steps in (100, 150, 200, 300)]}
     cosine = tree_of(validate(asked(axes=lengths)), tmp_path)
     wsd = tree_of(validate(asked(axes=lengths, fixed={"pretrain_schedule": "wsd"})), tmp_path)
@@ -68,7 +65,7 @@ def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path: Path) -> N
     assert [line.index(line.split()[0]) for line in shown[1:5]] == [2, 4, 6, 8]
 
 
-def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
+def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path):
     """6 lengths x 3 batches x 27 rates: 81 rows of every pretraining, of which a plain grid would make 486."""
     endless = {"fixed.source": "grammar:0", "fixed.target": "grammar:0"}  # instead of reading megabytes of text
     tree = tree_of(space_files.read("overtraining_olmo30m", endless), tmp_path)
@@ -80,9 +77,7 @@ def test_the_grid_of_the_paper_is_priced_in_gpu_hours(tmp_path: Path) -> None:
     assert "GPU-hours" in stage_lines(tree)[-1]
 
 
-def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
-    call: Call, space: Callable[..., Path], storage: Path
-) -> None:
+def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(call, space, storage):
     shown = {
         gpus: call("run", space(resources={"gpus_per_trial": gpus}), "--dry-run", "--storage", storage).out
         for gpus in (0, 1)
@@ -93,9 +88,7 @@ def test_gpu_time_is_said_to_be_a_guess_and_time_of_a_core_is_not(
     assert "GPU time is a guess within a factor of 3 either way" in shown[1]
 
 
-def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
-    call: Call, storage: Path, space: Callable[..., Path]
-) -> None:
+def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call, storage, space):
     out = call("run", space(), "--dry-run", "--storage", storage).out
     assert "4 distinct: 4 new" in out
     assert not storage.exists()
@@ -112,9 +105,7 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(
 # What runs compute
 
 
-def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
-    call: Call, storage: Path, space: Callable[..., Path]
-) -> None:
+def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call, storage, space):
     first = call("run", space(), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 4 computed, 0 reused, 0 begun again" in first.err
     before, kept = published(storage), rows(storage)
@@ -159,7 +150,7 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(
 
 
 @pytest.fixture
-def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
+def older(call, storage, space):
     """A store whose four stages say that other code computed them."""
     ok(call("run", space(), "--storage", storage, *QUIET))
     for path in (storage / "store" / "entries").glob("*.json"):
@@ -169,7 +160,7 @@ def older(call: Call, storage: Path, space: Callable[..., Path]) -> Path:
 
 
 @pytest.mark.long
-def test_stages_of_other_code_can_be_refused(older: Path, call: Call, space: Callable[..., Path]) -> None:
+def test_stages_of_other_code_can_be_refused(older, call, space):
     for more in ((), ("--dry-run",)):
         refused = call("run", space(name="later"), "--storage", older, "--on-code-change", "refuse", *QUIET, *more)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
@@ -177,7 +168,7 @@ def test_stages_of_other_code_can_be_refused(older: Path, call: Call, space: Cal
     assert not (older / "later").exists()
 
 
-def test_stages_of_other_code_can_be_computed_again(older: Path, call: Call, space: Callable[..., Path]) -> None:
+def test_stages_of_other_code_can_be_computed_again(older, call, space):
     before = published(older)
     again = ("--storage", older, "--on-code-change", "recompute", *QUIET)
     assert "4 distinct: 4 new" in call("run", space(name="later"), *again, "--dry-run").out
@@ -195,9 +186,7 @@ def test_stages_of_other_code_can_be_computed_again(older: Path, call: Call, spa
 # The record
 
 
-def test_mlflow_names_the_stages_as_the_store_does(
-    call: Call, storage: Path, database: Path, space: Callable[..., Path]
-) -> None:
+def test_mlflow_names_the_stages_as_the_store_does(call, storage, database, space):
     import mlflow
 
     ok(call("run", space(), "--storage", storage, "--no-report"))
@@ -216,7 +205,7 @@ def test_mlflow_names_the_stages_as_the_store_does(
     assert len({tuple(ids[2:]) for ids in tagged.values()}) == 6
 
 
-def test_the_memory_of_a_part_is_asked_for_again() -> None:
+def test_the_memory_of_a_part_is_asked_for_again():
     """What rows share is not made less by cutting them apart; what grows with them is."""
     space = validate(
         asked(axes={"finetune_lr": [float(n) for n in range(1, 41)], "pretrain_length": [20 * STEP]}, seeds=1)
@@ -224,7 +213,7 @@ def test_the_memory_of_a_part_is_asked_for_again() -> None:
     cells = enumerate_cells(space)
     cut = Packing(workers=2, floor=1.0, memory=4e8)
 
-    def packs(cost: Callable[[Any], Cost]) -> list[Pack]:
+    def packs(cost):
         language = workloads.get("language")
         stages = [
             replace(stage, together=("finetune_lr",), cost=cost)

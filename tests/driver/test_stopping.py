@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from conftest import QUIET, driving, python, until
@@ -34,7 +33,7 @@ with signal_handlers.on_signals(lambda: print("closed", flush=True)):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number: int) -> None:
+def test_a_call_that_takes_minutes_does_not_hold_up_the_end(number):
     stuck = subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True, preexec_fn=hear)
     try:
         assert stuck.stdout.readline() == "ready\n"
@@ -65,8 +64,8 @@ def slow():
     ],
 )
 def test_a_signal_to_a_driver_that_is_leaving_ends_it_at_once_with_its_own_code(
-    behaviour: str, number: int, code: int, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+    behaviour, number, code, sandbox, storage, tmp_path
+):
     """It leaves slowly, as it does after a sweep on Ray, whose row is done, has failed or was interrupted."""
     written(tmp_path, sandbox_space(tmp_path, [behaviour]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
@@ -88,7 +87,7 @@ signal_handlers.PATIENCE, signal_handlers.DEADLINE = 0.1, 100.0
 """
 
 
-def test_a_driver_that_hears_late_closes_its_record_once(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_driver_that_hears_late_closes_its_record_once(sandbox, storage, tmp_path):
     """The thread that sees to a timely end has closed it and said how to go on; then the call returns."""
     written(tmp_path, sandbox_space(tmp_path, ["compute", "deaf"]))
     arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
@@ -121,7 +120,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number: int) -> None:
+def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number):
     done = python(AMID, str(int(number)))
     assert (done.out, done.err) == ("the import went on\nstopped\n", "")
 
@@ -152,18 +151,16 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number: int, hook: str) -> None:
+def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number, hook):
     done = python(FORKING, str(int(number)), hook)
     assert (done.out, done.err) == ("stopped\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(
-    storage: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(storage, monkeypatch, number):
     """As NumPy does with what its own Python code raises while it compares types."""
 
-    def compared(driver: Driver) -> None:
+    def compared(driver):
         try:
             signal.raise_signal(number)
         except KeyboardInterrupt:
@@ -175,7 +172,7 @@ def test_an_interrupt_that_a_library_turns_into_its_own_error_is_still_one(
         raysweep.run(space, storage=storage, executor="inline", tracking_uri="none")
 
 
-def test_who_closes_second_waits_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_closes_second_waits_until_it_is_closed(monkeypatch):
     monkeypatch.setattr(signal_handlers, "DEADLINE", PATIENCE)
     begun, let_go = threading.Event(), threading.Event()
     once = signal_handlers.once(lambda: (begun.set(), let_go.wait(10)))

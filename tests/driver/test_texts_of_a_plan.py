@@ -1,7 +1,6 @@
 """A plan reads each text of its cells once, sees that one has changed, and says which one is gone."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +18,18 @@ from raysweep.space.schema import validate
 from raysweep.stages.store import Store
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def asked(**changes):
     """A small space of language models with two seeds."""
     return language_space(**{"seeds": 2, **changes})
 
 
-def put(text: Path, what: str = "the text") -> Path:
+def put(text, what="the text"):
     """A text of 400 lines."""
     text.write_text("\n".join(f"line {n} of {what}" for n in range(400)))
     return text
 
 
-def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
+def plan_of(text, storage, lengths, rates):
     axes = {
         "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
         "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
@@ -45,10 +44,10 @@ def plan_of(text: Path, storage: Path, lengths: int, rates: int) -> set[str]:
     return stage_plan.build(state, state.missing(), Store(storage / "store")).needed
 
 
-def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -> None:
+def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path):
     text = put(tmp_path / "text.txt").with_name("*.txt")
     plan_of(text, tmp_path, 1, 1)
-    looks: list[Any] = []
+    looks = []
     with listening(
         lambda event, arguments: event == "glob.glob" and arguments[0] == str(text) and looks.append(arguments)
     ):
@@ -56,7 +55,7 @@ def test_a_plan_looks_at_a_text_once_however_many_cells_it_has(tmp_path: Path) -
     assert len(looks) == 3  # to enumerate the cells, cut them into packs, and ask for their stages
 
 
-def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:
+def test_texts_in_turn_are_each_read_once(tmp_path):
     """More of them than are kept in memory."""
     names = [f"file:{tmp_path}/{n}.txt" for n in range(8)]
     for number, name in enumerate(names):
@@ -66,7 +65,7 @@ def test_texts_in_turn_are_each_read_once(tmp_path: Path) -> None:
     assert sorted(f"file:{path}" for path in read) == sorted(names)
 
 
-def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Path) -> None:
+def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path):
     text = put(tmp_path / "text.txt")
     first = plan_of(text, tmp_path, 2, 2)
     assert plan_of(text, tmp_path, 2, 2) == first
@@ -77,7 +76,7 @@ def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path: Pa
         plan_of(text, tmp_path, 2, 2)
 
 
-def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path: Path) -> None:
+def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path):
     text = put(tmp_path / "text.txt")
     space = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
     cells = enumerate_cells(space)

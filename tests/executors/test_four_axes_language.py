@@ -2,14 +2,11 @@
 tiny version from end to end on two cores."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 import yaml
-from conftest import Call, ok, process, run
+from conftest import ok, process, run
 
 import raysweep
 from raysweep.ledger import segments
@@ -19,7 +16,7 @@ from tests.goldens import SPACES
 pytestmark = pytest.mark.long
 NAME = "four_axes_language"
 GANGS = {1: 1, 2: 2, 3: 4}  # workers by depth
-TINY: dict[str, Any] = {
+TINY = {
     **SPACES[NAME],
     "seeds": 1,
     "axes.depth": [*GANGS],
@@ -28,22 +25,20 @@ TINY: dict[str, Any] = {
 }
 
 
-def in_pieces(halvings: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> pandas.DataFrame:
+def in_pieces(halvings, folder, monkeypatch):
     """The rows of one process that adds up each batch in 2**halvings pieces."""
     monkeypatch.setattr(sizes, "samples", lambda count, bytes_each=0.0: max(1, count >> halvings))
     return run(folder / str(halvings), NAME, set={**TINY, "resources": None}).results()
 
 
-def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call: Call) -> None:
+def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call):
     output = call("run", NAME, "--dry-run").out
     for gpus in ("1 GPU and 1 core each", "2 GPUs and 2 cores, a gang of 2", "4 GPUs and 4 cores, a gang of 4"):
         assert f"packs on {gpus}" in output, output
     assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", output)
 
 
-def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(
-    storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tiny_version_on_gangs_of_one_two_and_four_gives_the_rows_of_one_process(storage, tmp_path, monkeypatch):
     """In float32 a gang adds up a batch in another order, and so does one process that takes it in pieces.
 
     At a rate of 0.001 both move a loss by at most 3e-6 nats: 2e-5 is asked. At 0.01 training amplifies the last digit.

@@ -3,14 +3,11 @@
 import functools
 import signal
 import socket
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows, ok, rows
+from conftest import QUIET, assert_same_rows, ok, rows
 from conftest import run as run_anywhere
 from gang_rows import pack
 from spaces import GRID, sandbox_space, small_space, written
@@ -22,26 +19,26 @@ from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import shares
 from raysweep.plan.resources import Resources
-from raysweep.query.sweep import Sweep, open_sweep
+from raysweep.query.sweep import open_sweep
 from raysweep.space import schema
 from raysweep.trial.pack import WorkerLost
 
 run = functools.partial(run_anywhere, executor="ray")
 
 
-def but_for_time(sweep: Sweep) -> Any:
+def but_for_time(sweep):
     return sweep.results().drop(columns=["seconds"])
 
 
-def gang_space(workload: str, folder: Path, behaviour: list[str], **changes: Any) -> dict[str, Any]:
+def gang_space(workload, folder, behaviour, **changes):
     return sandbox_space(folder, behaviour, workload=workload, **{"resources": {"gang": 2}, **changes})
 
 
 @pytest.fixture
-def deadline() -> Iterator[None]:
+def deadline():
     """A sweep that waits for ever fails its test instead."""
 
-    def late(number: int, frame: Any) -> None:
+    def late(number, frame):
         raise TimeoutError("the sweep does not end")
 
     before = signal.signal(signal.SIGALRM, late)
@@ -53,8 +50,8 @@ def deadline() -> Iterator[None]:
 
 @pytest.mark.long
 def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, call: Call, deadline: None
-) -> None:
+    ray_cluster, sandbox, storage, tmp_path, call, deadline
+):
     asked = small_space(workload="apart", axes=GRID, seeds=20, resources={"gang": 2})
     ok(call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--executor", "ray"))
     sweep = open_sweep("small", storage)
@@ -68,9 +65,7 @@ def test_twenty_gangs_of_two_on_two_cores_end_with_the_rows_of_one_worker(
 
 @pytest.mark.once
 @pytest.mark.long
-def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
-) -> None:
+def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(ray_cluster, sandbox, storage, tmp_path, deadline):
     table = run(storage, gang_space("sandbox", tmp_path, ["compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 2
     assert table["y"].tolist() == [0, 1]
@@ -79,8 +74,8 @@ def test_a_worker_of_a_gang_killed_in_mid_pack_costs_no_row(
 
 @pytest.mark.long
 def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_ones_stopped(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
-) -> None:
+    ray_cluster, sandbox, storage, tmp_path, deadline
+):
     sweep = run(storage, gang_space("together", tmp_path, ["compute", "die_twice", "raise"], seeds=[1]))
     table = sweep.results()
     assert table["status"].tolist() == ["ok", "ok", "failed"]
@@ -94,9 +89,7 @@ def test_workers_that_train_together_give_the_rows_of_one_and_go_on_where_dead_o
 
 
 @pytest.mark.long
-def test_a_gang_computes_what_its_packs_share_before_them_and_once(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path, deadline: None
-) -> None:
+def test_a_gang_computes_what_its_packs_share_before_them_and_once(ray_cluster, sandbox, storage, tmp_path, deadline):
     fixed = {"folder": str(tmp_path), "said_seconds": 200, "tell_seconds": 200}
     axes = {"again": [1, 2, 3]}
     sweep = run(storage, gang_space("together", tmp_path, ["compute"], axes=axes, fixed=fixed, zip=[], seeds=[1]))
@@ -106,9 +99,7 @@ def test_a_gang_computes_what_its_packs_share_before_them_and_once(
     assert (tmp_path / "compute-0-1.steps").read_text().split() == ["1", "2", "3", "4"]
 
 
-def test_workers_meet_at_the_address_of_their_machine_and_no_other(
-    ray_cluster: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_meet_at_the_address_of_their_machine_and_no_other(ray_cluster, monkeypatch):
     from raysweep.executors.gang_worker import Worker
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as a worker without a GPU sets it, in this process for once
@@ -119,7 +110,7 @@ def test_workers_meet_at_the_address_of_their_machine_and_no_other(
         socket.create_connection(("127.0.0.2", port), timeout=10)
 
 
-def test_resources_that_depend_on_the_cell(ray_cluster: str, sandbox: Path, storage: Path, deadline: None) -> None:
+def test_resources_that_depend_on_the_cell(ray_cluster, sandbox, storage, deadline):
     asked = small_space(workload="apart", axes=GRID, seeds=6, resources={"where": [{"depth": 3, "gang": 2}]})
     sweep = run(storage, asked)
     depths = {cell: sweep.cells.parameters(index)["depth"] for index, cell in enumerate(sweep.cells.ids)}
@@ -132,7 +123,7 @@ def test_resources_that_depend_on_the_cell(ray_cluster: str, sandbox: Path, stor
     assert_same_rows(rows(sweep), rows(run(storage / "inline", asked, executor="inline")))
 
 
-def test_rows_are_shared_out_whole_and_evenly() -> None:
+def test_rows_are_shared_out_whole_and_evenly():
     workload, cells = workloads.get("linear_transfer"), enumerate_cells(schema.validate(small_space(axes=GRID)))
     index = np.tile(np.arange(len(cells)), 3)
     seeds = np.repeat(np.arange(3), len(cells))
@@ -145,7 +136,7 @@ def test_rows_are_shared_out_whole_and_evenly() -> None:
     two = shares(workload, columns, seeds, 2)
     owner = {row: number for number, part in enumerate(two) for row in part.tolist()}
     shared = [(seeds[row], *(columns[name][row] for name in workload.shared)) for row in range(len(seeds))]
-    together: dict[Any, set[int]] = {}
+    together = {}
     for row, key in enumerate(shared):
         together.setdefault(key, set()).add(owner[row])
     assert all(len(owners) == 1 for owners in together.values())
@@ -161,7 +152,7 @@ def test_rows_are_shared_out_whole_and_evenly() -> None:
         (["rows", "lost"], [], True),
     ],
 )
-def test_who_is_named(words: list[str], named: list[int], lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_named(words, named, lost, monkeypatch):
     """Of workers whose calls end so; one without a word is stuck."""
     answers = [Answer(Outcome(word), problem=f"this one {word}") if word else None for word in words]
     monkeypatch.setattr(gang, "_gather", lambda calls: answers)

@@ -5,13 +5,12 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 import yaml
-from conftest import QUIET, Outcome, assert_same_rows, halted, process, rows, run
+from conftest import QUIET, assert_same_rows, halted, process, rows, run
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep.query.sweep import open_sweep
@@ -23,7 +22,7 @@ STARTS = 3  # between the choice of a free port and Ray's opening it, another pr
 
 
 @pytest.fixture(scope="module")
-def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path) -> Iterator[dict[str, str]]:
+def growing_cluster(tmp_path_factory, sandbox_path):
     """A Ray whose head computes nothing and whose autoscaler may add two machines of one core and one GPU: the
     environment that leads there. The machines are processes, by Ray's own provider for such tests, the GPUs a claim."""
     folder = tmp_path_factory.mktemp("growing")
@@ -41,7 +40,7 @@ def growing_cluster(tmp_path_factory: pytest.TempPathFactory, sandbox_path: Path
     pytest.fail((folder / "head.log").read_text())
 
 
-def started(folder: Path, temporary: Path, environment: dict[str, str]) -> tuple[str, subprocess.Popen[bytes]]:
+def started(folder, temporary, environment):
     """The head's address and process; what it prints goes to `head.log`."""
     import ray._private.services
 
@@ -92,7 +91,7 @@ def started(folder: Path, temporary: Path, environment: dict[str, str]) -> tuple
     return address, head
 
 
-def ended(head: subprocess.Popen[bytes], temporary: Path) -> None:
+def ended(head, temporary):
     """Stop the head, and the machines, which outlive it."""
     head.terminate()
     head.wait(timeout=PATIENCE)
@@ -103,14 +102,12 @@ def ended(head: subprocess.Popen[bytes], temporary: Path) -> None:
     shutil.rmtree(temporary)
 
 
-def on(cluster: dict[str, str], *arguments: str | Path) -> Outcome:
+def on(cluster, *arguments):
     return process("run", *arguments, *QUIET, "--executor", "ray", env=cluster, timeout=2 * PATIENCE)
 
 
 @pytest.mark.long
-def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
-    growing_cluster: dict[str, str], sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(growing_cluster, sandbox, storage, tmp_path):
     three = written(
         tmp_path,
         sandbox_space(tmp_path, ["compute"], workload="together", name="three", resources={"gpus_per_trial": 3}),
@@ -127,7 +124,7 @@ def test_machines_that_are_not_up_yet_are_counted_on_and_waited_for(
 
 
 @pytest.mark.long
-def test_rows_are_the_same_on_two_machines(growing_cluster: dict[str, str], storage: Path, tmp_path: Path) -> None:
+def test_rows_are_the_same_on_two_machines(growing_cluster, storage, tmp_path):
     asked = small_space(axes={**GRID, "dim": [20, 100]}, fixed={"noise": 0.2}, seeds=8)
     expected = rows(run(storage / "inline", asked, executor="inline"))
     for name, needs in (("alone", {}), ("gangs", {"gang": 2})):

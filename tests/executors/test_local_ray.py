@@ -3,7 +3,6 @@ may ask of the Ray in which it is computed."""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def reached(x, folder, seed):
 
 
 @pytest.fixture
-def short() -> Iterator[Path]:
+def short():
     """An empty temporary folder with a short path."""
     made = Path(tempfile.mkdtemp(dir="/tmp", prefix="t"))
     yield made
@@ -33,7 +32,7 @@ def short() -> Iterator[Path]:
 
 
 @pytest.mark.long
-def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_path: Path, storage: Path) -> None:
+def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_path, storage):
     (tmp_path / "reached.py").write_text(CODE)
     fixed = {"folder": str(tmp_path)}
     space = {"name": "reached", "workload": "reached.py:reached", "axes": {"x": list(range(4))}, "fixed": fixed}
@@ -49,7 +48,7 @@ def test_ray_starts_without_a_home_and_with_a_long_path_of_temporary_files(tmp_p
     assert not Path((tmp_path / "session.txt").read_text()).exists()
 
 
-def test_a_ray_that_does_not_start_is_one_line(tmp_path: Path, storage: Path) -> None:
+def test_a_ray_that_does_not_start_is_one_line(tmp_path, storage):
     first = "import ray\ndef init(**options): raise RuntimeError('timed out\\nduring startup')\nray.init = init"
     asked = ["run", written(tmp_path, small_space()), "--storage", storage, *QUIET, "--executor", "ray"]
     outcome = process(*asked, first=first)
@@ -59,9 +58,7 @@ def test_a_ray_that_does_not_start_is_one_line(tmp_path: Path, storage: Path) ->
     assert not storage.exists()
 
 
-def test_what_a_killed_process_left_is_removed_and_nothing_else(
-    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_process_left_is_removed_and_nothing_else(short, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     ours = temporary.folder.__wrapped__()
     assert ours.parent == short
@@ -78,10 +75,8 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
 
 
 @pytest.mark.long
-def test_a_row_that_starts_tasks_of_ray_is_computed_or_fails_and_waits_for_no_cores(
-    ray_cluster: str, storage: Path
-) -> None:
-    def nested(cores: int, seed: int) -> float:
+def test_a_row_that_starts_tasks_of_ray_is_computed_or_fails_and_waits_for_no_cores(ray_cluster, storage):
+    def nested(cores, seed):
         import ray
 
         if cores < 0:

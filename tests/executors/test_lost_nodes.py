@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 from conftest import QUIET, driving, until
@@ -13,9 +12,7 @@ from tests.chaos.waiting import PATIENCE
 
 
 @pytest.mark.long
-def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_new_one(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_new_one(sandbox, storage, tmp_path):
     """One worker a node. The node of the second worker goes first, and in the next try that of the first worker."""
     from ray.cluster_utils import Cluster
 

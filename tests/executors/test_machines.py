@@ -4,9 +4,7 @@ added; what can never fit is refused."""
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +14,13 @@ from spaces import GRID, small_space, written
 
 from raysweep.executors import machines
 from raysweep.executors.machines import Machines
-from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.resources import Resources
 from raysweep.space import schema
 from tests.chaos.waiting import PATIENCE
 
 
-def cells_of(**changes: Any) -> Cells:
+def cells_of(**changes):
     return enumerate_cells(schema.validate(small_space(axes=GRID, **changes)))
 
 
@@ -40,7 +38,7 @@ def cells_of(**changes: Any) -> Cells:
         ),
     ],
 )
-def test_what_trials_take(stated: dict[str, Any], needs: list[Resources]) -> None:
+def test_what_trials_take(stated, needs):
     cells = cells_of(resources=stated)
     assert sorted(cells.needs, key=str) == sorted(needs, key=str)
     for index in range(len(cells)):
@@ -73,12 +71,12 @@ TWO_CORES, FOUR_GPUS = {"CPU": 2.0}, {"CPU": 8.0, "GPU": 4.0}
         (Machines([], [(FOUR_GPUS, 1), ({"CPU": 8.0, "GPU": 8.0}, 1)], 1), Resources(1, 1, 1), 8),
     ],
 )
-def test_how_many_trials_there_is_room_for(there: Machines, needs: Resources, trials: int) -> None:
+def test_how_many_trials_there_is_room_for(there, needs, trials):
     assert there.trials(needs) == trials
 
 
 @contextlib.contextmanager
-def autoscaler(path: Path, configuration: str) -> Iterator[None]:
+def autoscaler(path, configuration):
     """A process that is started as Ray starts the autoscaler of the cluster nowhere:7, with this configuration."""
     options = ["--gcs-address=nowhere:7", f"--autoscaling-config={path}"]
     path.write_text(configuration)
@@ -90,13 +88,13 @@ def autoscaler(path: Path, configuration: str) -> Iterator[None]:
     started.communicate(b"\n", timeout=PATIENCE)
 
 
-def nodes(*up: dict[str, float]) -> list[dict[str, Any]]:
+def nodes(*up):
     """Machines as Ray lists them, the first of them the head."""
     resources = [{"node:__internal_head__": 1.0, **up[0]}, *up[1:]]
     return [{"NodeID": str(number), "Alive": True, "Resources": of} for number, of in enumerate(resources)]
 
 
-def test_what_an_autoscaler_may_add_counts_once(tmp_path: Path) -> None:
+def test_what_an_autoscaler_may_add_counts_once(tmp_path):
     configuration = {
         "head_node_type": "head",
         "max_workers": 3,
@@ -120,7 +118,7 @@ def test_what_an_autoscaler_may_add_counts_once(tmp_path: Path) -> None:
         assert amount in words
 
 
-def test_machines_of_ones_own_that_are_still_starting(tmp_path: Path) -> None:
+def test_machines_of_ones_own_that_are_still_starting(tmp_path):
     reference = {
         "head_node_type": "local.cluster.node",
         "max_workers": 2,  # as Ray writes it for the provider `local`
@@ -132,14 +130,14 @@ def test_machines_of_ones_own_that_are_still_starting(tmp_path: Path) -> None:
     assert there.trials(Resources(0, 3, 1)) == 0
 
 
-def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_kuberay_may_add(monkeypatch, tmp_path):
     """Of clusters/kubernetes.yaml, by Ray's own reading of it; only the API server is a stand-in."""
     from ray.autoscaler._private.kuberay.node_provider import KubernetesHttpApiClient
 
     job = next(yaml.safe_load_all((Path(__file__).parents[2] / "clusters" / "kubernetes.yaml").read_text()))
     asked = []
 
-    def get(client: Any, path: str) -> dict[str, Any]:
+    def get(client, path):
         asked.append((client._namespace, path))
         return {"metadata": {"name": "sweep-x7", "namespace": "science"}, "spec": job["spec"]["rayClusterSpec"]}
 
@@ -156,16 +154,14 @@ def test_what_kuberay_may_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert there.trials(Resources(most, most, most)) == 1
     assert there.trials(Resources(2, 2, 1)) == 0  # one GPU a machine
     monkeypatch.setattr(KubernetesHttpApiClient, "get", lambda client, path: {}["forbidden"])
-    messages: list[str] = []
+    messages = []
     assert machines.of_cluster("nowhere:1", [head], messages.append).trials(Resources(1, 1, 1)) == 0
     assert len(messages) == 1
     assert "KeyError: 'forbidden'" in messages[0]
 
 
 @pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), ("max_workers: [1", "while parsing")])
-def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(
-    content: str | None, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_autoscaler_whose_configuration_cannot_be_read_is_told_of(content, reason, tmp_path, capsys):
     with autoscaler(tmp_path / "bootstrap.yaml", content or ""):
         if content is None:
             (tmp_path / "bootstrap.yaml").unlink()
@@ -197,7 +193,7 @@ for space in sys.argv[2:]:
 """
 
 
-def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage: Path, tmp_path: Path) -> None:
+def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage, tmp_path):
     """Where it is started, a line says so."""
     spaces = []
     for number, (resources, _) in enumerate(NEVER):

@@ -15,9 +15,7 @@ run = functools.partial(run_anywhere, executor="ray")
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_rows_are_the_same_on_any_number_of_workers(
-    workers: int, ray_cluster: str, sandbox: Path, storage: Path
-) -> None:
+def test_rows_are_the_same_on_any_number_of_workers(workers, ray_cluster, sandbox, storage):
     space = small_space(
         workload="apart",  # several packs for each worker
         axes={"overlap_angle": [30, 60], "gamma": [0.3, 0.9, 1.0, 1.5], "dim": [20, 100]},
@@ -35,16 +33,14 @@ def test_rows_are_the_same_on_any_number_of_workers(
     assert len(open_sweep("small", storage).results()) == 16 * 9
 
 
-def test_a_worker_killed_in_mid_pack_costs_no_row(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_worker_killed_in_mid_pack_costs_no_row(ray_cluster, sandbox, storage, tmp_path):
     table = run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute", "die_once"])).results()
     assert table["status"].tolist() == ["ok"] * 4
     assert table["y"].tolist() == [0, 1, 2, 3]
     assert len(list(tmp_path.glob("die_once-*"))) == 2  # both did die
 
 
-def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: Path) -> None:
+def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster, storage):
     import ray
 
     with pytest.raises(InputError, match="^resources.gpus_per_trial: .* 1 GPU"):
@@ -55,9 +51,7 @@ def test_a_cluster_that_cannot_hold_a_trial_says_so(ray_cluster: str, storage: P
 
 
 @pytest.mark.long
-def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(ray_cluster, sandbox, storage, tmp_path):
     space = sandbox_space(tmp_path, ["compute", "halt", "wait"])
     written(tmp_path, space)
     with pytest.raises(Halted, match="^fixed.folder: .*; 1 row is kept; .* raysweep resume sandy"):
@@ -72,9 +66,7 @@ def test_a_halt_on_ray_waits_for_no_trial_that_still_runs(
 
 
 @pytest.mark.long
-def test_a_relative_path_is_found_from_where_the_command_was_given(
-    ray_cluster: str, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_found_from_where_the_command_was_given(ray_cluster, storage, tmp_path, monkeypatch):
     (tmp_path / "text.txt").write_text("\n\n".join(f"line {n} of a text to be read" for n in range(400)))
     monkeypatch.chdir(tmp_path)
     text = "file:text.txt"

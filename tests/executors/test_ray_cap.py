@@ -4,7 +4,6 @@ import ast
 import pkgutil
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from packaging.version import Version
 TOP = Path(__file__).parents[2]
 
 
-def private_names(text: str) -> Iterator[str]:
+def private_names(text):
     """Dotted names of Ray with a part that begins with an underscore: what is imported, and attributes of it."""
     tree = ast.parse(text)
     imported = {}
@@ -34,7 +33,7 @@ def private_names(text: str) -> Iterator[str]:
             yield name
 
 
-def test_what_is_private_to_ray_is_there_and_looked_for_where_it_is_used() -> None:
+def test_what_is_private_to_ray_is_there_and_looked_for_where_it_is_used():
     texts = {path.name: path.read_text() for path in (TOP / "raysweep").rglob("*.py")}
     uses = {file: names for file, text in texts.items() if "ray" in text and (names := [*private_names(text)])}
     assert set(uses) == {"local_ray.py", "machines.py", "nested_tasks.py", "ray_alive.py"}
@@ -49,7 +48,7 @@ def test_what_is_private_to_ray_is_there_and_looked_for_where_it_is_used() -> No
                 )
 
 
-def test_ray_is_capped_at_the_minor_version_that_was_tested() -> None:
+def test_ray_is_capped_at_the_minor_version_that_was_tested():
     project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
     expected = [
         requirement

@@ -2,11 +2,7 @@
 
 import contextlib
 import signal
-import subprocess
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +11,12 @@ from conftest import QUIET, driving, until
 from conftest import run as run_anywhere
 from spaces import written
 
-from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
-from raysweep.query.sweep import Sweep, open_sweep
+from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
 
-def space(folder: Path, trouble: str = "none", **changes: Any) -> dict[str, Any]:
+def space(folder, trouble="none", **changes):
     """Two trunks with two pretrainings each, and so much to do with each that its rows fall into several packs."""
     return {
         "name": "staged",
@@ -33,7 +28,7 @@ def space(folder: Path, trouble: str = "none", **changes: Any) -> dict[str, Any]
     }
 
 
-def noted(folder: Path, what: str, *names: str) -> Counter[str]:
+def noted(folder, what, *names):
     """How often each stage of these names began ("begin"), or was computed to its end ("end")."""
     path = folder / "notes.txt"
     notes = path.read_text().splitlines() if path.exists() else []
@@ -41,11 +36,11 @@ def noted(folder: Path, what: str, *names: str) -> Counter[str]:
     return Counter(note for note in ended if note.split()[0] in names)
 
 
-def logs(sweep: Path) -> list[str]:
+def logs(sweep):
     return [path.read_text() for path in (sweep / "logs").iterdir()]
 
 
-def assert_right(result: Sweep) -> None:
+def assert_right(result):
     """Every row is there and has the number that its parameters come to."""
     table = result.results()
     assert table["status"].tolist() == ["ok"] * 48
@@ -62,8 +57,8 @@ def assert_right(result: Sweep) -> None:
     ],
 )
 def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
-    workers: int | None, keep: list[str], request: pytest.FixtureRequest, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+    workers, keep, request, sandbox, storage, tmp_path
+):
     """In this process, and on Ray with so many workers."""
     if workers:
         request.getfixturevalue("ray_cluster")
@@ -78,14 +73,12 @@ def test_each_stage_is_computed_once_and_the_rows_are_the_same_everywhere(
     assert_right(sweep)
 
 
-def test_rows_do_not_depend_on_the_order_of_packs(
-    sandbox: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_do_not_depend_on_the_order_of_packs(sandbox, storage, tmp_path, monkeypatch):
     usual = PackQueue._push
     for number in range(5):
         random = np.random.default_rng(number)
 
-        def shuffled(queue: PackQueue, pack: Pack, random: np.random.Generator = random) -> None:
+        def shuffled(queue, pack, random=random):
             queue._rank[pack.id] = (random.random(), 0, 0, 0)
             usual(queue, pack)
 
@@ -95,8 +88,8 @@ def test_rows_do_not_depend_on_the_order_of_packs(
 
 @pytest.mark.parametrize("name", ["trunk", "pretrain"])
 def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_it(
-    name: str, executor: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+    name, executor, sandbox, storage, tmp_path
+):
     sweep = run_anywhere(storage, space(tmp_path, f"raise {name}"), executor=executor)
     table = sweep.results()
     assert (table["status"] == "failed").tolist() == (table["source"] == 1).tolist()
@@ -111,8 +104,8 @@ def test_a_stage_that_fails_is_tried_twice_and_not_once_for_each_row_that_needs_
 
 @pytest.mark.long
 def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_rows_that_need_it(
-    ray_cluster: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+    ray_cluster, sandbox, storage, tmp_path
+):
     asked = space(tmp_path)
     asked["axes"] |= {"trouble": ["die once pretrain", "die trunk"], "length": [1]}
     del asked["fixed"]["trouble"]
@@ -127,11 +120,11 @@ def test_a_worker_that_dies_in_a_pack_of_stages_is_tried_again_and_costs_only_ro
 
 
 @pytest.fixture
-def drive(tmp_path: Path, storage: Path) -> Any:
+def drive(tmp_path, storage):
     """Starts drivers of staged sweeps, processes of their own."""
     with contextlib.ExitStack() as stack:
 
-        def start(asked: dict[str, Any], *options: str) -> subprocess.Popen[str]:
+        def start(asked, *options):
             folder = tmp_path / asked["name"]
             folder.mkdir(exist_ok=True)
             message = stack.enter_context((folder / "said.txt").open("a"))
@@ -141,9 +134,7 @@ def drive(tmp_path: Path, storage: Path) -> Any:
         yield start
 
 
-def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(
-    sandbox: Path, storage: Path, tmp_path: Path, drive: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(sandbox, storage, tmp_path, drive):
     asked = space(tmp_path, "wait pretrain")
     driven = drive(asked, "--executor", "inline")
     until(lambda: noted(tmp_path, "begin", "pretrain"), driven)
@@ -156,14 +147,8 @@ def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(
 
 
 def test_nobody_waits_on_a_core_for_what_another_sweep_computes(
-    executor: str,
-    request: pytest.FixtureRequest,
-    sandbox: Path,
-    storage: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    drive: Callable[..., subprocess.Popen[str]],
-) -> None:
+    executor, request, sandbox, storage, tmp_path, monkeypatch, drive
+):
     """The first sweep computes a trunk and lets others wait. The second computes what it can, and no trial of it is
     under way meanwhile."""
     if executor == "ray":

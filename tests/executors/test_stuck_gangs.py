@@ -1,8 +1,6 @@
 """Workers that train together do not wait for one of them that is stuck, dead or out of memory."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from conftest import run
 from gang_rows import impatient_gang, job, job_of, pack
 from spaces import language_space
 
-from raysweep.executors.gang import Gang
 from raysweep.stages.store import Store
 from raysweep.trial.pack import WorkerLost
 
@@ -18,16 +15,14 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def gang_of(ray_cluster: str, sandbox: Path) -> Iterator[Callable[[int], Gang]]:
+def gang_of(ray_cluster, sandbox):
     """A gang of so many workers, which waits for none of them long."""
     with contextlib.ExitStack() as stack:
         yield lambda workers: stack.enter_context(impatient_gang(workers))
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
-    workers: int, gang_of: Callable[[int], Gang], tmp_path: Path
-) -> None:
+def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(workers, gang_of, tmp_path):
     """By SIGSTOP, in the middle of a training; a new one goes on from there."""
     asked, of = job(tmp_path, "stopped")[0], gang_of(workers)
     with pytest.raises(WorkerLost, match=f"^worker {workers - 1} of {workers} did not come where the others waited$"):
@@ -40,8 +35,8 @@ def test_a_worker_that_is_stopped_is_named_not_waited_for_and_replaced(
 
 @pytest.mark.parametrize(("workers", "tries"), [(2, 3), (4, 2)])
 def test_where_one_worker_runs_out_of_memory_in_a_step_all_try_again_with_less_at_a_time(
-    workers: int, tries: int, gang_of: Callable[[int], Gang], storage: Path, tmp_path: Path
-) -> None:
+    workers, tries, gang_of, storage, tmp_path
+):
     """The rows are those of one process with memory enough, but for the order of sums in float32; stated tolerance, as
     in tests/training/test_parallel.py: 2e-3 nats. FSDP keeps connections open where a step has failed, so the others
     wait their time limit for it."""

@@ -2,16 +2,12 @@
 stage that another trial computes is given up."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from gang_rows import IN_STEP, impatient_gang, job, pack
 from gang_workload import LATE
 
-from raysweep.executors.gang import Gang
 from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.storage import leases
@@ -20,23 +16,21 @@ pytestmark = pytest.mark.usefixtures("sandbox")
 
 
 @pytest.fixture(scope="module")
-def two_workers(ray_cluster: str) -> Iterator[Gang]:
+def two_workers(ray_cluster):
     """The same two for all of these tests: none of them kills one."""
     with impatient_gang(2) as reference:
         yield reference
 
 
 @pytest.mark.long
-def test_workers_wait_longer_where_one_may_be_late(two_workers: Gang, tmp_path: Path) -> None:
+def test_workers_wait_longer_where_one_may_be_late(two_workers, tmp_path):
     asked, _ = job(tmp_path, "late")
     assert LATE > IN_STEP
     (row,) = two_workers.rows(asked, pack("pack"), np.array([0]), np.array([1]))
     assert row["metrics"] == {"y": 4.0 * 78, "workers": 2.0}
 
 
-def test_where_one_worker_runs_out_of_memory_the_others_end_too_and_fewer_rows_are_tried(
-    two_workers: Gang, tmp_path: Path
-) -> None:
+def test_where_one_worker_runs_out_of_memory_the_others_end_too_and_fewer_rows_are_tried(two_workers, tmp_path):
     asked, _ = job(tmp_path, "memory")
     rows = two_workers.rows(asked, pack("pack"), np.array([0, 0]), np.array([1, 2]))
     assert [row["metrics"]["y"] for row in rows] == [4.0 * 78, 4.0 * 78 * 2]
@@ -46,7 +40,7 @@ def test_where_one_worker_runs_out_of_memory_the_others_end_too_and_fewer_rows_a
     assert "Timed out waiting" not in (tmp_path / "logs" / "pack-1.log.worker0").read_text()
 
 
-def test_a_stage_that_fails_is_tried_twice_however_many_rows_need_it(two_workers: Gang, tmp_path: Path) -> None:
+def test_a_stage_that_fails_is_tried_twice_however_many_rows_need_it(two_workers, tmp_path):
     asked, _ = job(tmp_path, "raise", again=4)
     rows = two_workers.rows(asked, pack("pack"), np.arange(4), np.ones(4, int))
     assert [row["status"] for row in rows] == ["failed"] * 4
@@ -55,15 +49,13 @@ def test_a_stage_that_fails_is_tried_twice_however_many_rows_need_it(two_workers
     assert (tmp_path / "raise-0-1.tries").read_text().split() == ["once"] * 2
 
 
-def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(
-    two_workers: Gang, tmp_path: Path
-) -> None:
+def test_a_gang_gives_up_a_stage_that_another_trial_computes_and_finds_it_later(two_workers, tmp_path):
     """None of its workers holds its resources meanwhile, and none is taken for one that is stuck."""
     asked, stages = job(tmp_path, "compute")
     (reference,) = stages.of_row(0, 5)
     begun, given_up = threading.Event(), threading.Event()
 
-    def slowly(progress: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def slowly(progress):
         begun.set()
         assert given_up.wait(400)
         arrays, tree = trees.flatten({"total": np.array([7.0])})

@@ -13,7 +13,7 @@ FITS = Path(raysweep.fits.__file__).parent
 NOTE = FITS / "COVERAGE.digest"
 
 
-def digest() -> str:
+def digest():
     """The SHA-256 of all Python files of the fits, with their names."""
     whole = hashlib.sha256()
     for path in sorted(FITS.rglob("*.py")):

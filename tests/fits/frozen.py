@@ -7,7 +7,6 @@ instructions that every x86 machine since 2013 has, whatever the machine.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.power_law import fit_meeting, fit_power_law
 from raysweep.fits.regime import fit_regime
-from raysweep.fits.result import Fit
 from raysweep.fits.shift import fit_shift
 from raysweep.fits.trend import fit_trend
 
@@ -32,7 +30,7 @@ T = np.linspace(0, 1, 9)
 NUMBERS = ["estimate", "low", "high"]
 
 
-def rows(x: Array, mean: Array, seed: int, draws: int = 5, size: float = 0.05, kind: str = "own") -> pd.DataFrame:
+def rows(x, mean, seed, draws=5, size=0.05, kind="own"):
     """Draws of a mean curve, with noise of this size: `own` of every row, a `tilt` of each draw, of `heavy` tails, or
     `none`; each draw has a level of its own of half that size."""
     rng = np.random.default_rng(seed)
@@ -47,11 +45,11 @@ def rows(x: Array, mean: Array, seed: int, draws: int = 5, size: float = 0.05, k
     return pd.DataFrame({"x": np.tile(x, draws), "seed": np.repeat(np.arange(draws), len(x)), "y": y, "status": "ok"})
 
 
-def lost(frame: pd.DataFrame, where: pd.Series, status: str = "diverged") -> pd.DataFrame:
+def lost(frame, where, status="diverged"):
     return frame.assign(status=np.where(where, status, "ok"), y=frame["y"].where(~where))
 
 
-ZEROS: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+ZEROS = {
     "straight": (rows(T, 0.4 - T, 1), {}),
     "straight, tilted draws": (rows(T, 0.6 - T, 2, kind="tilt"), {}),
     "straight, 20 draws": (rows(T, 0.55 - T, 3, draws=20, size=0.2), {}),
@@ -71,7 +69,7 @@ ZEROS: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
     "one exact draw": (rows(T, np.cos(2 * T) - 0.5, 17, draws=1, kind="none"), {"exact": True}),
     "too few points": (rows(T[:2], 0.1 - T[:2], 18), {}),
 }
-TURNS: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+TURNS = {
     "parabola": (rows(T + 1, 4 * (T - 0.42) ** 2, 21), {}),
     "parabola on a log axis": (rows(10 ** (3 * T - 4), 4 * (T - 0.58) ** 2, 22), {}),
     "maximum, tilted draws": (rows(T + 1, -4 * (T - 0.5) ** 2, 23, kind="tilt"), {"turn": "max"}),
@@ -97,7 +95,7 @@ INFINITE = {
     "best at infinity": rows(np.append(2.0 ** np.arange(8), np.inf), np.append((np.arange(8) - 3) ** 2 / 9, -1), 41),
     "zero set apart": rows(np.append(0, 2.0 ** np.arange(8)), np.append(9, (np.arange(8) - 3.3) ** 2 / 9), 42),
 }
-LINES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+LINES = {
     "rising": (rows(T + 1, T, 51), {}),
     "falling, tilted draws": (rows(T + 1, -T, 52, size=0.2, kind="tilt"), {}),
     "falling over decades": (rows(10 ** (3 * T), -T, 53, draws=3), {}),
@@ -108,7 +106,7 @@ LINES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
 }
 
 
-def powers(exponent: float, seed: int, bend: float = 0.0, **options: Any) -> pd.DataFrame:
+def powers(exponent, seed, bend=0.0, **options):
     """Rows of a power law over two decades, and its level."""
     x = np.geomspace(1e-4, 1e-2, 7)
     frame = rows(x, exponent * np.log(x) + bend * np.log(x) ** 2, seed, **options)
@@ -125,7 +123,7 @@ POWERS = {
 }
 
 
-def rates(slope: float, seed: int, draws: int = 4, centre: float = 3e-3, size: float = 0.1) -> pd.DataFrame:
+def rates(slope, seed, draws=4, centre=3e-3, size=0.1):
     """Losses over rates at four lengths, whose best rate is centre · length^slope."""
     at, parts = np.geomspace(1e-4, 1e-1, 9), []
     for k, length in enumerate((1.0, 3.0, 10.0, 30.0)):
@@ -134,7 +132,7 @@ def rates(slope: float, seed: int, draws: int = 4, centre: float = 3e-3, size: f
     return pd.concat(parts, ignore_index=True)
 
 
-def of_slices(data: str, fit: Fit, by: str = "") -> Iterator[Row]:
+def of_slices(data, fit, by=""):
     """A row for each slice; with several slices also their intervals for all at once."""
     for line in fit.table.to_dict("records"):
         row = {"data": f"{data}, {by} = {line[by]:g}" if by else data}
@@ -144,27 +142,27 @@ def of_slices(data: str, fit: Fit, by: str = "") -> Iterator[Row]:
             yield {"data": f"{row['data']}, all at once", "status": line["status"], **at_once}
 
 
-def boundaries() -> Iterator[Row]:
+def boundaries():
     for data, (frame, options) in ZEROS.items():
         yield from of_slices(data, fit_boundary(frame, "x", None, "y", "seed", **options))
     slices = [rows(T, root - T, 19, draws=8, kind="tilt").assign(slice=root) for root in (0.3, 0.5, 0.6)]
     yield from of_slices("slices", fit_boundary(pd.concat(slices), "x", "slice", "y", "seed"), "slice")
 
 
-def inflections() -> Iterator[Row]:
+def inflections():
     for data, (frame, options) in TURNS.items():
         yield from of_slices(data, fit_inflection(frame, "x", "y", "seed", advise=False, **options))
     for data, frame in INFINITE.items():
         yield from of_slices(data, fit_inflection(frame, "x", "y", "seed", advise=False))
 
 
-def optima() -> Iterator[Row]:
+def optima():
     for data, (frame, options) in TURNS.items():
         yield from of_slices(data, fit_optimum(frame, "x", "y", None, "seed", advise=False, **options))
     yield from of_slices("rates", fit_optimum(rates(-0.3, 71), "x", "y", "length", "seed", advise=False), "length")
 
 
-def regimes() -> Iterator[Row]:
+def regimes():
     steep = rates(-1.0, 74, centre=2e-2)
     for data, frame in {
         "constant": rates(0.0, 72),
@@ -184,14 +182,14 @@ def regimes() -> Iterator[Row]:
             }
 
 
-def shifts() -> Iterator[Row]:
+def shifts():
     one = rates(-0.2, 76)
     for data, other in {"other noise": rates(-0.2, 77, centre=5e-3), "same draws": one.assign(x=2 * one["x"])}.items():
         shift = fit_shift(one, other, "x", "y", "length", "seed")
         yield {"data": data, "estimate": shift.factor, "low": shift.low, "high": shift.high}
 
 
-def trends() -> Iterator[Row]:
+def trends():
     for data, (frame, options) in LINES.items():
         trend = fit_trend(frame, "x", "y", "seed", **options)
         yield {"data": data, "reason": trend.reason, "estimate": trend.slope, "low": trend.low, "high": trend.high}
@@ -199,14 +197,14 @@ def trends() -> Iterator[Row]:
             yield {"data": f"{data}, {name}", "estimate": getattr(trend, name)}
 
 
-def power_laws() -> Iterator[Row]:
+def power_laws():
     for data, frame in POWERS.items():
         law = fit_power_law(frame, "x", "y", "seed")
         yield {"data": data, "reason": law.reason, "estimate": law.exponent, "low": law.low, "high": law.high}
         yield {"data": f"{data}, bend", "estimate": law.bend, "low": law.bend_low, "high": law.bend_high}
 
 
-def meetings() -> Iterator[Row]:
+def meetings():
     for data, frame in POWERS.items():
         meeting = fit_meeting(frame, "x", "y", "level", "seed")
         yield {
@@ -218,7 +216,7 @@ def meetings() -> Iterator[Row]:
         }
 
 
-def correlations() -> Iterator[Row]:
+def correlations():
     x, noise = np.random.default_rng(81).standard_normal((2, 3, 12))
     for data, y in {"half": x + noise, "none": noise, "a line": 3 - 2 * x, "few units": (x + noise)[:, :3]}.items():
         estimate = r_squared.explained(x[:, : y.shape[1]], y)
@@ -233,7 +231,7 @@ def correlations() -> Iterator[Row]:
     yield {"data": "difference"} | dict(zip(NUMBERS, r_squared.difference(x + noise, x, x + 2 * noise), strict=True))
 
 
-def comparisons() -> Iterator[Row]:
+def comparisons():
     one, other = rows(T, 0 * T, 91, draws=6), rows(T, 0.2 * T, 92, draws=6)
     pairs = comparison.paired(one, other, ["x"], "y")
     for line in comparison.per_cell(pairs, ["x"]).to_dict("records"):
@@ -244,7 +242,7 @@ def comparisons() -> Iterator[Row]:
     yield {"data": "all cells", "estimate": whole.mean, "low": whole.low, "high": whole.high}
 
 
-FITS: dict[str, Callable[[], Iterator[Row]]] = {
+FITS = {
     each.__name__: each
     for each in (
         *(boundaries, inflections, optima, regimes, shifts, trends),
@@ -253,7 +251,7 @@ FITS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
-def table() -> pd.DataFrame:
+def table():
     """What every fit gives: data, status, reason, estimate, low, high."""
     lines = [
         {"fit": name, "data": "", "status": "", "reason": "", **line} for name, fit in FITS.items() for line in fit()
@@ -261,7 +259,7 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["fit", "data", "status", "reason", *NUMBERS])
 
 
-def write(path: Path) -> None:
+def write(path):
     subprocess.run([sys.executable, "-m", "tests.fits.frozen", path], env={**os.environ, **COMMON}, check=True)
 
 

@@ -1,7 +1,5 @@
 """A 0 beside a logarithmic axis, and values over decades on a linear one: neither gives a confident wrong place."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,7 @@ from curve_rows import rows_of
 from raysweep.fits import fit_inflection, fit_optimum
 from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime
-from raysweep.fits.result import Fit, Status
+from raysweep.fits.result import Status
 from raysweep.fits.shift import fit_shift
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
@@ -19,7 +17,7 @@ DECAYS = (1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 1e-1)
 BEST = 0.00316
 
 
-def rows(at_zero: float, seed: int = 0, best: float = BEST, decays: tuple[float, ...] = DECAYS) -> pd.DataFrame:
+def rows(at_zero, seed=0, best=BEST, decays=DECAYS):
     """8 seeds of a loss that is a parabola in log10 of the decay; at_zero: the loss of no decay above the best one."""
     rng = np.random.default_rng(seed)
     every = np.array([0.0, *decays])
@@ -28,16 +26,16 @@ def rows(at_zero: float, seed: int = 0, best: float = BEST, decays: tuple[float,
     return rows_of(every, loss, "decay loss")
 
 
-def turn(frame: pd.DataFrame) -> Fit:
+def turn(frame):
     return fit_inflection(frame, "decay", "loss", "seed")
 
 
-def best(frame: pd.DataFrame) -> Fit:
+def best(frame):
     return fit_optimum(frame, "decay", "loss", None, "seed")
 
 
 @pytest.mark.parametrize("fitted", [turn, best])
-def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted):
     for seed in range(4):
         frame = rows(at_zero=0.5, seed=seed)
         whole, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
@@ -47,21 +45,21 @@ def test_a_zero_leaves_the_answer_of_the_other_values_as_it_is(fitted: Callable[
 
 
 @pytest.mark.parametrize("fitted", [turn, best])
-def test_a_zero_that_is_best_is_the_answer(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+def test_a_zero_that_is_best_is_the_answer(fitted):
     fit = fitted(rows(at_zero=-0.2))
     assert (fit.status, fit.low, fit.high) == (Status.MONOTONE, -np.inf, DECAYS[0])
     assert fit.table["reason"].item() == Reason.BEST_AT_ZERO
 
 
 @pytest.mark.parametrize("fitted", [turn, best])
-def test_a_zero_that_cannot_be_told_from_the_best_is_not_left_out(fitted: Callable[[pd.DataFrame], Fit]) -> None:
+def test_a_zero_that_cannot_be_told_from_the_best_is_not_left_out(fitted):
     frame = rows(at_zero=0.0)
     result, positive = fitted(frame), fitted(frame[frame["decay"] > 0])
     assert (result.status, result.low, result.high) == (Status.CENSORED_LOW, -np.inf, positive.high)
     assert result.table["reason"].item() == Reason.ZERO_ALIKE
 
 
-def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
+def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open():
     frame = rows(at_zero=0.32, best=10.0)  # as high as at the largest value, which is the best of the others
     zero, largest = frame["decay"] == 0, frame["decay"] == DECAYS[-1]
     assert best(frame[~zero]).status == Status.CENSORED_HIGH
@@ -71,7 +69,7 @@ def test_a_zero_as_good_as_the_largest_value_leaves_the_best_one_open() -> None:
     assert best(frame.assign(loss=frame["loss"] + 0.2 * zero)).status == Status.CENSORED_HIGH
 
 
-def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place() -> None:
+def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place():
     x = 10.0 ** np.arange(-5, 1)
     right = 0
     for seed in range(6):
@@ -83,7 +81,7 @@ def test_values_over_decades_that_are_read_linearly_give_no_narrow_wrong_place()
     assert right >= 5
 
 
-def test_regime_and_shift_are_the_same_with_rates_of_zero() -> None:
+def test_regime_and_shift_are_the_same_with_rates_of_zero():
     lengths = (1.0, 2.0, 4.0, 8.0)
     parts = [rows(0.5, seed, BEST * length**-0.3).assign(length=length) for seed, length in enumerate(lengths)]
     frame = pd.concat(parts, ignore_index=True)

@@ -18,7 +18,7 @@ from raysweep.fits.reasons import Reason
 frame_of = functools.partial(rows_of, names="x value")
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
-CURVES: dict[str, Curve] = {
+CURVES = {
     "straight": lambda x, root: root - x,
     "cosine": lambda x, root: 2 * (np.cos(np.pi / 2 * x) - np.cos(np.pi / 2 * root)),
     "exponential": lambda x, root: np.exp(-4 * x) - np.exp(-4 * root),
@@ -29,7 +29,7 @@ CURVES: dict[str, Curve] = {
 NOISES = ("independent", "growing", "shift", "shift only", "shift and slope")
 
 
-def draws_of(kind: str, rng: np.random.Generator, draws: int, x: np.ndarray, size: float) -> np.ndarray:
+def draws_of(kind, rng, draws, x, size):
     """Noise (draws, points): from fully independent to the same for all points of a draw."""
     noise = rng.standard_normal((draws, len(x)))
     shift, slope = rng.standard_normal((2, draws, 1))
@@ -46,10 +46,10 @@ def draws_of(kind: str, rng: np.random.Generator, draws: int, x: np.ndarray, siz
 
 
 @pytest.mark.simulation
-def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_number_of_draws() -> None:
+def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_number_of_draws():
     rng = np.random.default_rng(11)
-    covered: dict[tuple[str, str], list[bool]] = {}
-    by_noise: dict[tuple[str, str], list[bool]] = {}
+    covered = {}
+    by_noise = {}
     relative_width = []
     for name, curve in CURVES.items():
         for noise in NOISES:
@@ -78,7 +78,7 @@ def test_interval_covers_the_known_root_whatever_the_curve_the_noise_and_the_num
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("size", [0.003, 0.02, 0.1])
-def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_the_noise(size: float) -> None:
+def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_the_noise(size):
     rng = np.random.default_rng(12)
     held = []
     for steeper in (1, 2, 5, 10):
@@ -92,7 +92,7 @@ def test_interval_covers_a_kink_at_the_zero_and_a_straight_line_at_any_size_of_t
     assert np.mean(held) >= 0.90  # 0.95 - 3 sd
 
 
-def drift(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+def drift(rng, x, root, draws, size):
     """A bent curve; every draw has a wave of its own along x, of one amplitude and phase."""
     amplitude, phase = rng.standard_normal((draws, 1)), rng.uniform(0, 2 * np.pi, (draws, 1))
     scatter = 0.15 * rng.standard_normal((draws, len(x)))
@@ -100,14 +100,14 @@ def drift(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size
     return curve + size * (1.4 * amplitude * np.sin(2 * np.pi * x + phase) + scatter)
 
 
-def tails(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+def tails(rng, x, root, draws, size):
     """An asymmetric sigmoid, flat at both ends, whose zero is not at its middle."""
     steep, power, centre = rng.uniform(10, 20), rng.choice([0.4, 1, 3]), rng.uniform(-0.06, 0.06)
     curve = (1 + np.exp(steep * (x - root - centre))) ** -power - (1 + np.exp(-steep * centre)) ** -power
     return curve + size * (0.8 * rng.standard_normal((draws, 1)) + 0.6 * rng.standard_normal((draws, len(x))))
 
 
-def multiplied(rng: np.random.Generator, x: np.ndarray, root: float, draws: int, size: float) -> np.ndarray:
+def multiplied(rng, x, root, draws, size):
     """A difference of two curves, each multiplied by a gamma-distributed factor of the draw."""
     shape = min(0.25 / size**2, 25)
     first, second = rng.gamma(shape, 1 / shape, (2, draws, 1))
@@ -115,9 +115,9 @@ def multiplied(rng: np.random.Generator, x: np.ndarray, root: float, draws: int,
 
 
 @pytest.mark.simulation
-def test_interval_covers_on_surfaces_the_method_was_not_made_for() -> None:
+def test_interval_covers_on_surfaces_the_method_was_not_made_for():
     rng = np.random.default_rng(101)
-    held: dict[str, list[bool]] = {}
+    held = {}
     for family in (drift, tails, multiplied):
         for draws in (4, 8, 20):
             for points in (6, 8, 12, 20):
@@ -135,7 +135,7 @@ def test_interval_covers_on_surfaces_the_method_was_not_made_for() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("surface", ["zero", "constant", "comes down to zero", "zero on one half", "bowl"])
-def test_located_is_rare_where_nothing_crosses(surface: str) -> None:
+def test_located_is_rare_where_nothing_crosses(surface):
     rng = np.random.default_rng(7)
     located = total = 0
     for noise in NOISES:
@@ -157,7 +157,7 @@ def test_located_is_rare_where_nothing_crosses(surface: str) -> None:
 
 
 @pytest.mark.simulation
-def test_median_zero_line_is_covered_where_draws_have_no_variance() -> None:
+def test_median_zero_line_is_covered_where_draws_have_no_variance():
     rng = np.random.default_rng(3)
     hits = total = 0
     for _ in range(300):
@@ -171,7 +171,7 @@ def test_median_zero_line_is_covered_where_draws_have_no_variance() -> None:
     assert hits / total >= 0.92
 
 
-def test_scale_is_chosen_from_the_data_and_stated() -> None:
+def test_scale_is_chosen_from_the_data_and_stated():
     rng = np.random.default_rng(5)
     x = np.linspace(0, 1, 12)
     tame = fit_boundary(frame_of(x, 0.4 - x + 0.1 * rng.standard_normal((20, 1))), "x", None, "value", "seed")
@@ -182,7 +182,7 @@ def test_scale_is_chosen_from_the_data_and_stated() -> None:
     assert bent.low <= 0.4 <= bent.high
 
 
-def test_the_whole_line_is_found_slice_by_slice() -> None:
+def test_the_whole_line_is_found_slice_by_slice():
     rng = np.random.default_rng(2)
     theta, shift = np.linspace(4.5, 90, 20), rng.standard_normal((10, 1))
     slices = [
@@ -200,7 +200,7 @@ def test_the_whole_line_is_found_slice_by_slice() -> None:
     assert (fit.status, fit.draws, fit.points) == ("located", 10, 20)
 
 
-def test_without_noise_only_the_interpolation_is_uncertain() -> None:
+def test_without_noise_only_the_interpolation_is_uncertain():
     theta = np.linspace(4.5, 90, 20)
     frame = frame_of(theta, (2 * np.cos(np.radians(theta)) - 1)[None])
     assert fit_boundary(frame, "x", None, "value", "seed").status == "undetermined"  # one draw says nothing of noise
@@ -213,7 +213,7 @@ def test_without_noise_only_the_interpolation_is_uncertain() -> None:
 
 
 @pytest.mark.parametrize(("root", "status"), [(1.3, "censored_high"), (-0.3, "censored_low")])
-def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str) -> None:
+def test_a_line_beyond_the_grid_is_censored_not_located(root, status):
     x, rng = np.linspace(0, 1, 12), np.random.default_rng(1)
     fit = fit_boundary(frame_of(x, root - x + 0.02 * rng.standard_normal((8, 12))), "x", None, "value", "seed")
     assert fit.status == status
@@ -223,7 +223,7 @@ def test_a_line_beyond_the_grid_is_censored_not_located(root: float, status: str
 
 
 @pytest.mark.simulation
-def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
+def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it():
     """With three draws an edge has often no clear sign although the zero lies inside."""
     x, outcomes = np.array([10.0, 30.0, 50.0, 70.0, 90.0]), Counter[Outcome]()
     for seed in range(60):
@@ -240,7 +240,7 @@ def test_a_zero_inside_the_grid_is_never_said_to_lie_beyond_it() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(("draws", "size"), [(2, 0.02), (4, 0.04)])
-def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws: int, size: float) -> None:
+def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws, size):
     """Draws that move together, each with a level and a tilt: of two nobody can tell that they do."""
     x, located, missed = np.linspace(0, 1, 7), 0, 0
     for seed in range(150):
@@ -253,7 +253,7 @@ def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws: int, size: f
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
+def test_a_constant_is_censored_at_neither_edge(exact):
     fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)
     assert fit.status == "undetermined"
     assert fit.table["reason"].item() == Reason.POSITIVE_EVERYWHERE
@@ -268,9 +268,7 @@ def test_a_constant_is_censored_at_neither_edge(exact: bool) -> None:
         ([0.01, 0.01, 0.01], (Reason.NO_CLEAR_SIGN, 0, 0)),
     ],
 )
-def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(
-    mean: list[float], expected: tuple[Reason, int, int]
-) -> None:
+def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(mean, expected):
     noise = np.random.default_rng(5).normal(0, 0.25, (6, 3))
     fit = fit_boundary(
         frame_of(np.array([1.0, 2.0, 3.0]), np.array(mean) + noise - noise.mean(0)), "x", None, "value", "seed"
@@ -279,7 +277,7 @@ def test_a_curve_has_one_sign_everywhere_only_where_every_point_shows_it(
     assert tuple(fit.table.loc[0, ["reason", "sign", "clear_points"]]) == expected
 
 
-def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
+def test_numbers_that_a_table_has_as_text_are_numbers():
     x, rng = np.arange(1, 13), np.random.default_rng(3)  # as text, 10 would stand before 2
     frame = frame_of(x, np.tanh((x - 6.5) / 2) + 0.1 * rng.standard_normal((5, 12)))
     text = frame.assign(x=frame["x"].astype(str), value=frame["value"].astype(str))
@@ -294,7 +292,7 @@ def test_numbers_that_a_table_has_as_text_are_numbers() -> None:
         fit_boundary(text.replace({"x": {"1": "one"}}), "x", None, "value", "seed")
 
 
-def test_missing_and_failed_rows_are_left_out_and_counted() -> None:
+def test_missing_and_failed_rows_are_left_out_and_counted():
     rng = np.random.default_rng(4)
     x = np.linspace(0, 1, 10)
     values = 0.43 - x + 0.05 * rng.standard_normal((8, 1)) + 0.01 * rng.standard_normal((8, 10))
@@ -312,7 +310,7 @@ def test_missing_and_failed_rows_are_left_out_and_counted() -> None:
     assert (order.estimate, order.low, order.high) == pytest.approx((fit.estimate, fit.low, fit.high), rel=1e-12)
 
 
-def test_every_crossing_of_a_slice_is_listed() -> None:
+def test_every_crossing_of_a_slice_is_listed():
     x, rng = np.linspace(0, 1, 25), np.random.default_rng(6)
     values = (x - 0.3) * (x - 0.7) * 4 + 0.02 * rng.standard_normal((10, 1))
     fit = fit_boundary(frame_of(x, values), "x", None, "value", "seed")
@@ -321,7 +319,7 @@ def test_every_crossing_of_a_slice_is_listed() -> None:
     assert sorted(fit.crossings["rising"]) == [False, True]
 
 
-def test_x_over_decades_is_interpolated_in_its_logarithm() -> None:
+def test_x_over_decades_is_interpolated_in_its_logarithm():
     x, rng = np.geomspace(1e-4, 1, 9), np.random.default_rng(8)
     values = np.log(3e-3 / x) + 0.1 * rng.standard_normal((10, 1))
     fit = fit_boundary(frame_of(x, values), "x", None, "value", "seed")
@@ -329,7 +327,7 @@ def test_x_over_decades_is_interpolated_in_its_logarithm() -> None:
     assert fit.method_spread < 1e-9
 
 
-def test_unknown_names_and_levels_are_refused() -> None:
+def test_unknown_names_and_levels_are_refused():
     frame = frame_of(np.linspace(0, 1, 5), np.ones((2, 5)))
     with pytest.raises(ValueError, match="'nothing'"):
         fit_boundary(frame, "x", None, "nothing", "seed")
@@ -339,7 +337,7 @@ def test_unknown_names_and_levels_are_refused() -> None:
         fit_boundary(frame, "x", None, "value", "seed", scale="cubic")
 
 
-def test_a_sign_that_changes_only_between_different_draws_is_undetermined() -> None:
+def test_a_sign_that_changes_only_between_different_draws_is_undetermined():
     """Where draws are missing, the mean at a point is that of other draws than beside it; none has to cross zero."""
     missing = np.nan
     for values in ([[5.0, 1.0], [missing, -9.0]], [[5.0, missing], [missing, -9.0]]):
@@ -355,7 +353,7 @@ def test_a_sign_that_changes_only_between_different_draws_is_undetermined() -> N
 @pytest.mark.simulation
 @pytest.mark.filterwarnings("ignore:(Mean of empty|All-NaN) slice:RuntimeWarning")
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_zero_that_is_located_has_a_place_in_its_interval_however_many_draws_are_missing(exact: bool) -> None:
+def test_a_zero_that_is_located_has_a_place_in_its_interval_however_many_draws_are_missing(exact):
     rng = np.random.default_rng(5)
     located = 0
     for _ in range(300):

@@ -1,7 +1,6 @@
 """Draws that were not computed are predicted from other cells: means stay right, and so do their errors."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from raysweep.search.curves import REACHED
 N, FEW = 100, 12
 
 
-def two_slices(rng: np.random.Generator, shared: float) -> tuple[np.ndarray, np.ndarray]:
+def two_slices(rng, shared):
     """100 draws of three cells, and of three cells of another slice whose noise is alike in this share of its variance.
     The mean of every cell is its number."""
     factors = rng.standard_normal((N, 3))
@@ -23,12 +22,12 @@ def two_slices(rng: np.random.Generator, shared: float) -> tuple[np.ndarray, np.
     return np.arange(3) + level + factors, np.arange(3) + 2 * (np.sqrt(shared) * factors + np.sqrt(1 - shared) * own)
 
 
-def with_few(values: np.ndarray, few: int = FEW) -> np.ndarray:
+def with_few(values, few=FEW):
     return np.where(np.arange(len(values))[:, None] < few, values, np.nan)
 
 
 @pytest.mark.parametrize(("shared", "gain"), [(0.0, 0.6), (0.99, 4.0)])
-def test_means_are_unbiased_and_their_errors_are_as_large_as_the_scatter_says(shared: float, gain: float) -> None:
+def test_means_are_unbiased_and_their_errors_are_as_large_as_the_scatter_says(shared, gain):
     rng = np.random.default_rng(1)
     errors, said = [], []
     for _ in range(800):
@@ -43,21 +42,21 @@ def test_means_are_unbiased_and_their_errors_are_as_large_as_the_scatter_says(sh
     assert 8 / FEW / truth > gain  # 8 = the variance of one draw: so many times fewer draws
 
 
-def test_equal_draws_in_every_cell_are_left_as_they_are_but_for_the_level_of_a_draw() -> None:
+def test_equal_draws_in_every_cell_are_left_as_they_are_but_for_the_level_of_a_draw():
     first, second = two_slices(np.random.default_rng(2), 0.5)
     for whole, found in zip((first, second), completed([first, second]), strict=True):
         level = whole.mean(axis=1, keepdims=True)
         assert found == pytest.approx(whole - level + level.mean(), rel=1e-7, abs=1e-7)
 
 
-def test_a_cell_with_a_lost_draw_keeps_the_draws_that_it_has() -> None:
+def test_a_cell_with_a_lost_draw_keeps_the_draws_that_it_has():
     first, second = two_slices(np.random.default_rng(3), 0.9)
     second[4, 1] = np.nan
     _, found = completed([first, with_few(second)])
     assert np.isfinite(found).sum(axis=0).tolist() == [N, FEW - 1, N]
 
 
-def test_rows_of_a_table_are_completed_slice_by_slice() -> None:
+def test_rows_of_a_table_are_completed_slice_by_slice():
     first, second = two_slices(np.random.default_rng(4), 0.9)
     rows = [
         {"slice": number, "x": x, "seed": draw, "y": values[draw, x], "status": "ok"}
@@ -72,7 +71,7 @@ def test_rows_of_a_table_are_completed_slice_by_slice() -> None:
     assert found[found["x"] == 3]["status"].tolist() == ["diverged"]
 
 
-def training(lr: float, width: int = 1, seed: int = 0) -> dict[str, float]:
+def training(lr, width=1, seed=0):
     """A valley whose place moves with the width and, in all widths alike, with the draw."""
     draw = np.random.default_rng(seed)
     place = -2.5 + 0.1 * width + 0.4 * draw.standard_normal()
@@ -80,7 +79,7 @@ def training(lr: float, width: int = 1, seed: int = 0) -> dict[str, float]:
     return {"loss": (math.log10(lr) - place) ** 2 + own * math.log10(lr) + draw.standard_normal()}
 
 
-def test_slices_whose_draws_vary_alike_share_them_and_the_report_has_the_intervals(storage: Path) -> None:
+def test_slices_whose_draws_vary_alike_share_them_and_the_report_has_the_intervals(storage):
     sweep = quietly(
         training,
         storage,

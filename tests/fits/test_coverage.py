@@ -14,7 +14,7 @@ from benchmarks.turns import COLLECTIONS, described, measured
 TABLE = Path(raysweep.fits.__file__).with_name("COVERAGE.md")
 
 
-def as_wide_as_they_say(table: pd.DataFrame, factor: float = 1.0) -> bool:
+def as_wide_as_they_say(table, factor=1.0):
     """Whether the coverage of the intervals, `factor` times as wide, is one that 95 % intervals can have by chance; and
     that of their inner halves, 0.67 if estimates err as a normal distribution, lies between 0.5 and 0.85."""
     count = int((table["status"] == "located").sum())
@@ -23,7 +23,7 @@ def as_wide_as_they_say(table: pd.DataFrame, factor: float = 1.0) -> bool:
 
 
 @pytest.mark.simulation
-def test_intervals_of_turns_are_neither_too_narrow_nor_too_wide_and_what_does_not_turn_is_not_located() -> None:
+def test_intervals_of_turns_are_neither_too_narrow_nor_too_wide_and_what_does_not_turn_is_not_located():
     turning, straight = [], []
     for name, collection in COLLECTIONS.items():
         for k, family in enumerate(collection.families):
@@ -45,7 +45,7 @@ def test_intervals_of_turns_are_neither_too_narrow_nor_too_wide_and_what_does_no
     assert (others["status"] == "located").sum() <= 1
 
 
-def test_the_table_in_the_docs_says_of_every_bar_whether_it_is_met() -> None:
+def test_the_table_in_the_docs_says_of_every_bar_whether_it_is_met():
     lines = re.findall(r"^\| (.+?) \| (.+?) \| ([\d.]+|nan).*? \| (yes|\*\*no\*\*) \|$", TABLE.read_text(), re.M)
     assert len(lines) >= 6
     for what, asked, measured_number, met in lines:

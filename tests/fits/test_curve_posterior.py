@@ -1,9 +1,7 @@
 """The posterior of one mean curve, held against closed forms, another library, its own prior and its symmetries."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
-from raysweep.fits.posterior.data import CurveData, curve_data
+from raysweep.fits.posterior.data import curve_data
 from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, between, sides, terms, warped
 from raysweep.fits.posterior.noise import Seen, seen
 from raysweep.fits.posterior.places import Places, at_edges, interval, minimum_places
-from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, CurveParameters, curve_parameters, noise_parameters
+from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, curve_parameters, noise_parameters
 from raysweep.fits.posterior.sampler import sample
 from raysweep.fits.reasons import Reason
 
@@ -30,27 +28,27 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 T = np.linspace(0, 1, 9)
 
 
-def draws(seed: int, count: int = 5, size: float = 0.02) -> np.ndarray:
+def draws(seed, count=5, size=0.02):
     rng = np.random.default_rng(seed)
     return (T - 0.42) ** 2 * 3 + size * rng.standard_normal((count, len(T))) + rng.standard_normal((count, 1))
 
 
-def coordinates(**named: float) -> np.ndarray:
+def coordinates(**named):
     """One particle: no bend, no compression, hardly any warp; what is named replaces a coordinate."""
     plain = {"compression": -1.0, "bend_size": -3.0, "family": 3.0}
     return np.array([[{**plain, **named}.get(name, 0.0) for name in CURVE]])
 
 
-def parameters(z: np.ndarray, turning: bool = False) -> CurveParameters:
+def parameters(z, turning=False):
     return curve_parameters(z, np.full(len(z), turning))
 
 
-def covariance(p: CurveParameters, t: np.ndarray) -> np.ndarray:
+def covariance(p, t):
     points = terms(p, t[None])
     return between(p, points, points)[0]
 
 
-def independent(data: CurveData, deviation: float) -> Seen:
+def independent(data, deviation):
     """Draws with independent noise of a known standard deviation."""
     contrasts = data.contrasts
     mean = (data.residual @ contrasts.T).mean(axis=0)
@@ -61,7 +59,7 @@ def independent(data: CurveData, deviation: float) -> Seen:
 @pytest.mark.parametrize(
     ("family", "kernel"), [(-3.0, Matern(0.4, nu=1.5)), (0.5, Matern(0.4, nu=2.5)), (3.0, RBF(0.4))]
 )
-def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Matern | RBF) -> None:
+def test_mean_and_covariance_are_those_of_scikit_learn(family, kernel):
     data, deviation = curve_data(T, draws(1)), 0.05
     z = coordinates(family=family)
     given = conditional(parameters(z), data, independent(data, deviation))
@@ -81,7 +79,7 @@ def test_mean_and_covariance_are_those_of_scikit_learn(family: float, kernel: Ma
     np.testing.assert_allclose(difference @ spread @ difference.T, difference @ their_spread @ difference.T, atol=1e-6)
 
 
-def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
+def test_known_noise_gives_the_conjugate_posterior_in_closed_form():
     data, deviation = curve_data(T, draws(2)), 0.05
     z = coordinates()
     given = conditional(parameters(z), data, independent(data, deviation))
@@ -105,7 +103,7 @@ def test_known_noise_gives_the_conjugate_posterior_in_closed_form() -> None:
     np.testing.assert_allclose(difference @ our_spread @ difference.T, difference @ spread @ difference.T, atol=2e-6)
 
 
-def test_noise_of_known_structure_is_recognized() -> None:
+def test_noise_of_known_structure_is_recognized():
     """Draws that differ by smooth curves, and draws whose points are independent: each by its own parameters."""
     rng = np.random.default_rng(3)
     root = np.linalg.cholesky(np.exp(-0.5 * ((T[:, None] - T) / 0.3) ** 2) + 1e-8 * np.eye(len(T)))
@@ -113,7 +111,7 @@ def test_noise_of_known_structure_is_recognized() -> None:
     for kind, noise in kinds.items():
         data = curve_data(T, 3 * (T - 0.4) ** 2 + 0.05 * noise)
 
-        def evidence(z: np.ndarray, data: CurveData = data) -> np.ndarray:
+        def evidence(z, data=data):
             return seen(noise_parameters(z, data), data).evidence
 
         z, _ = sample(evidence, len(NOISE), np.random.default_rng(0), 100)
@@ -122,13 +120,13 @@ def test_noise_of_known_structure_is_recognized() -> None:
         assert (np.median(own / np.hypot(own, of_a_draw)) > 0.7) == (kind == "own")
 
 
-def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
+def test_the_rank_of_the_truth_is_uniform_under_the_prior():
     """Simulation-based calibration: curves and noise from the prior itself; the ranks of a difference of the true
     curve among its posterior paths, and of its evidence among that of the particles, are uniform, if the sampler draws
     from the posterior."""
     rng = np.random.default_rng(4)
     template = curve_data(T, draws(5))
-    ranks: dict[str, list[float]] = {"difference": [], "evidence": []}
+    ranks = {"difference": [], "evidence": []}
     column = CURVE.index("compression")
     for _ in range(48):
         z, turning = rng.standard_normal((1, len(CURVE))), bool(rng.random() < TURNING)
@@ -140,7 +138,7 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
         noise = np.linalg.cholesky(shown.covariance[0]) @ rng.standard_normal(8)
         shown = replace(shown, estimate=(contrasts @ (curve - template.mean) + noise)[None])
 
-        def likelihood(each: np.ndarray, turning: bool, what: Seen = shown) -> np.ndarray:
+        def likelihood(each, turning, what=shown):
             each = each.copy()
             each[:, column] = -np.abs(each[:, column])
             return conditional(parameters(each, turning), template, what).evidence
@@ -162,7 +160,7 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior() -> None:
     [lambda d: np.where(d < 0, 0.7 * d**2, 1.5 * d), lambda d: np.where(d < 0, 4.0, 1.0) * d**2],
     ids=["hockey stick", "uneven parabola"],
 )
-def test_a_turn_where_the_law_changes_lies_in_its_interval(law: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_a_turn_where_the_law_changes_lies_in_its_interval(law):
     """Smooth curves through the same values turn on the gentle side of it."""
     t, held = np.linspace(0, 1, 13), 0
     for seed in range(5):
@@ -173,7 +171,7 @@ def test_a_turn_where_the_law_changes_lies_in_its_interval(law: Callable[[np.nda
     assert held >= 4
 
 
-def test_a_bend_of_power_zero_is_a_step() -> None:
+def test_a_bend_of_power_zero_is_a_step():
     sharp, round_one = (parameters(coordinates(bend_size=1.0, softness=each)) for each in (-1.0, 2.0))
     size, soft = float(sharp.bend_size[0]), float(round_one.softness[0])
     t = np.array([[0.2, 0.5, 0.5 + soft, 0.9]])
@@ -186,7 +184,7 @@ def test_a_bend_of_power_zero_is_a_step() -> None:
     assert (np.diff(after) > 0).all()
 
 
-def test_the_turn_before_a_wall_lies_in_its_interval() -> None:
+def test_the_turn_before_a_wall_lies_in_its_interval():
     """A curve that hardly falls and then jumps within one cell, in draws whose heights differ: its turn may lie beyond
     the last low point, which no smooth curve through the same values knows."""
     t, rng = np.linspace(0, 1, 13), np.random.default_rng(14)
@@ -199,7 +197,7 @@ def test_the_turn_before_a_wall_lies_in_its_interval() -> None:
         assert extremum.high < 0.3
 
 
-def test_levels_units_and_missing_values() -> None:
+def test_levels_units_and_missing_values():
     x, values = 10 ** (3 * T), draws(7)
     plain = find_extremum(x, values, 0.95)
     assert plain.status == "located"
@@ -218,14 +216,14 @@ def test_levels_units_and_missing_values() -> None:
     assert extremum.low <= 10 ** (3 * 0.42) <= extremum.high
 
 
-def test_a_mirrored_curve_has_the_mirrored_interval() -> None:
+def test_a_mirrored_curve_has_the_mirrored_interval():
     values = draws(9)
     plain = find_extremum(T, values, 0.95)
     mirrored = find_extremum(T, values[:, ::-1], 0.95)
     assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((plain.low, plain.high), abs=1e-9)
 
 
-def test_noise_at_a_single_value_or_a_single_point_is_noise() -> None:
+def test_noise_at_a_single_value_or_a_single_point_is_noise():
     """The scatter of the draws then has a rank of one."""
     shape = np.tile((T - 0.42) ** 2, (12, 1))
     value, point = shape.copy(), shape.copy()
@@ -236,7 +234,7 @@ def test_noise_at_a_single_value_or_a_single_point_is_noise() -> None:
         assert extremum.low <= 0.42 <= extremum.high
 
 
-def test_paths_are_joint_and_hold_the_curve() -> None:
+def test_paths_are_joint_and_hold_the_curve():
     values = draws(10)
     paths = curve_posterior(T, 50 * values).paths(np.linspace(0, 1, 31)[None]).reshape(-1, 31)
     inner, scale = paths[:, 3:-3], np.ptp(values.mean(axis=0))  # of scaled values the mean curve has the range 1
@@ -245,13 +243,13 @@ def test_paths_are_joint_and_hold_the_curve() -> None:
     assert drop[0] <= 3 * (0.42**2 - 0.02**2) / scale <= drop[1]
 
 
-def test_every_parameter_of_the_noise_is_a_finite_number() -> None:
+def test_every_parameter_of_the_noise_is_a_finite_number():
     z = np.random.default_rng(11).standard_normal((50, len(NOISE)))
     p = noise_parameters(z, curve_data(T, draws(12)))
     assert all(np.isfinite(each).all() for each in p.values())
 
 
-def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_is() -> None:
+def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_is():
     """A parabola (x - 1/2)^2 and a tilt of each draw with hardly any other noise: the place of the mean's minimum has
     the standard deviation tilt / (2 sqrt(draws)) by hand, and three draws show it to a factor of about two."""
     ratios = []
@@ -264,7 +262,7 @@ def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_i
     assert 0.7 < np.sqrt(np.mean(np.square(ratios))) < 1.8
 
 
-def test_draws_that_differ_by_a_tilt_and_a_wave_leave_the_place_as_unsure_as_their_scatter_does() -> None:
+def test_draws_that_differ_by_a_tilt_and_a_wave_leave_the_place_as_unsure_as_their_scatter_does():
     """A parabola, of whose draws each has a tilt and a wave and no other noise. The mean's third-order part is all
     wave. So the place of the minimum is the intercept of the regression of the draws' slopes on their third-order
     parts, with its interval by Student's t."""
@@ -285,7 +283,7 @@ def test_draws_that_differ_by_a_tilt_and_a_wave_leave_the_place_as_unsure_as_the
     assert np.mean(found) >= 0.9
 
 
-def test_draws_without_any_independent_noise_are_fitted(storage: Path) -> None:
+def test_draws_without_any_independent_noise_are_fitted(storage):
     """Draws of the exact limit differ by a few smooth curves and by nothing else, so that their scatter is singular."""
     one = {"axes.depth": [2], "axes.overlap_angle": [75]}
     kept = {"storage": storage, "executor": "inline", "tracking_uri": "none", "report": False}
@@ -296,7 +294,7 @@ def test_draws_without_any_independent_noise_are_fitted(storage: Path) -> None:
 
 
 @pytest.mark.parametrize("wall", [0.46, 0.48, 0.52, 0.56])
-def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> None:
+def test_a_wall_between_two_points_may_be_anywhere_between_them(wall):
     """With hardly any noise the points alone leave open where a curve that falls ever faster meets a wall."""
     t, rng = np.linspace(0, 1, 13), np.random.default_rng(0)
     fall = 0.8 * (t - wall) ** 2 - 0.3 * np.exp(np.minimum(t - wall, 0) / 0.1) * (t <= wall)
@@ -308,7 +306,7 @@ def test_a_wall_between_two_points_may_be_anywhere_between_them(wall: float) -> 
     assert extremum.reason == Reason.COARSE
 
 
-def test_one_path_decides_no_quantile() -> None:
+def test_one_path_decides_no_quantile():
     """Far out the quantiles are those of a normal distribution with the same less extreme ones; else the paths'."""
     at = 0.5 + 0.02 * ndtri((np.arange(1440) + 0.5) / 1440)
     strayed = np.concatenate([[0.0], at[1:]])

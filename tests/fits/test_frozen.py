@@ -1,7 +1,6 @@
 """Every fit gives what it gave before: to be written anew (`python -m tests.fits.frozen`) where a change is meant."""
 
 import platform
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from tests.fits.frozen import NUMBERS, TABLE, write
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the numbers are those of x86 instructions")
-def test_fits_give_what_the_frozen_table_says(tmp_path: Path) -> None:
+def test_fits_give_what_the_frozen_table_says(tmp_path):
     write(tmp_path / "now.csv")
     frozen, now = (pd.read_csv(path, keep_default_na=False, dtype=str) for path in (TABLE, tmp_path / "now.csv"))
     words = ["fit", "data", "status", "reason"]

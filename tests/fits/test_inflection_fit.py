@@ -18,7 +18,7 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 frame_of = functools.partial(rows_of, names="x loss")
 Curve = Callable[[np.ndarray, float], np.ndarray]
 
-CURVES: dict[str, Curve] = {
+CURVES = {
     "parabola": lambda t, turn: 4 * (t - turn) ** 2,
     "steep on the left": lambda t, turn: np.exp(-6 * (t - turn)) / 6 + (t - turn),
     "steep on the right": lambda t, turn: np.exp(3 * (t - turn)) / 3 - (t - turn),
@@ -28,7 +28,7 @@ CURVES: dict[str, Curve] = {
 }
 
 
-def noise_of(kind: str, rng: np.random.Generator, draws: int, t: np.ndarray, size: float) -> np.ndarray:
+def noise_of(kind, rng, draws, t, size):
     """Noise (draws, points) with a large draw effect: independent, growing, or a turning point of each draw's own."""
     level = 0.5 * rng.standard_normal((draws, 1))
     noise = rng.standard_normal((draws, len(t)))
@@ -36,9 +36,9 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int, t: np.ndarray, siz
     return level + size * {"independent": noise, "growing": noise * (0.5 + t), "own turn": slope + 0.05 * noise}[kind]
 
 
-def test_interval_covers_the_known_turn() -> None:
+def test_interval_covers_the_known_turn():
     rng = np.random.default_rng(1)
-    covered: dict[str, list[bool]] = {}
+    covered = {}
     widths = []
     for name, curve in CURVES.items():
         for kind in ("independent", "growing", "own turn"):
@@ -64,7 +64,7 @@ def test_interval_covers_the_known_turn() -> None:
     assert np.median(widths) < 0.2
 
 
-def test_located_is_rare_on_curves_that_do_not_turn() -> None:
+def test_located_is_rare_on_curves_that_do_not_turn():
     rng = np.random.default_rng(2)
     located, total = 0, 0
     for truth in (lambda t: -t, lambda t: np.exp(-5 * t), lambda t: t**2, lambda t: 2 * np.maximum(0.4 - t, 0)):
@@ -80,7 +80,7 @@ def test_located_is_rare_on_curves_that_do_not_turn() -> None:
 
 
 @pytest.mark.parametrize(("turn", "status"), [(1.2, "censored_high"), (-0.2, "censored_low")])
-def test_a_turn_beyond_the_grid_is_censored(turn: float, status: str) -> None:
+def test_a_turn_beyond_the_grid_is_censored(turn, status):
     t, rng = np.linspace(0, 1, 11), np.random.default_rng(3)
     fit = fit_inflection(frame_of(t, (t - turn) ** 2 + 0.01 * rng.standard_normal((5, 11))), "x", "loss", "seed")
     assert fit.status == status
@@ -88,7 +88,7 @@ def test_a_turn_beyond_the_grid_is_censored(turn: float, status: str) -> None:
     assert fit.low <= turn <= fit.high
 
 
-def test_a_straight_fall_is_monotone_and_noise_is_undetermined() -> None:
+def test_a_straight_fall_is_monotone_and_noise_is_undetermined():
     t, rng = np.linspace(0, 1, 11), np.random.default_rng(4)
     falling = fit_inflection(frame_of(t, -t + 0.01 * rng.standard_normal((5, 11))), "x", "loss", "seed")
     assert falling.status == "monotone"
@@ -100,7 +100,7 @@ def test_a_straight_fall_is_monotone_and_noise_is_undetermined() -> None:
     assert few.table["reason"].item() == Reason.TOO_FEW_POINTS
 
 
-def test_a_maximum_is_the_minimum_of_the_negative() -> None:
+def test_a_maximum_is_the_minimum_of_the_negative():
     t, rng = np.linspace(0, 1, 15), np.random.default_rng(5)
     values = (t - 0.4) ** 2 + 0.01 * rng.standard_normal((5, 15))
     low = fit_inflection(frame_of(t, values), "x", "loss", "seed")
@@ -109,7 +109,7 @@ def test_a_maximum_is_the_minimum_of_the_negative() -> None:
     assert (low.estimate, low.low, low.high) == (high.estimate, high.low, high.high)
 
 
-def test_a_draw_effect_of_any_size_does_not_move_the_answer() -> None:
+def test_a_draw_effect_of_any_size_does_not_move_the_answer():
     t, rng = np.linspace(0, 1, 15), np.random.default_rng(6)
     values = (t - 0.4) ** 2 + 0.01 * rng.standard_normal((5, 15))
     plain = fit_inflection(frame_of(t, values), "x", "loss", "seed")
@@ -125,7 +125,7 @@ def test_a_draw_effect_of_any_size_does_not_move_the_answer() -> None:
     assert partial.dropped == {"diverged": 1}
 
 
-def test_converged_rows_stay_outside_the_fit_but_count_if_they_are_best() -> None:
+def test_converged_rows_stay_outside_the_fit_but_count_if_they_are_best():
     x, rng = np.append(np.geomspace(0.1, 10, 11), np.inf), np.random.default_rng(7)
     inside = np.log(x[:-1] / 1.3) ** 2
     worse = np.append(inside, 3.0) + 0.01 * rng.standard_normal((5, 12))
@@ -139,7 +139,7 @@ def test_converged_rows_stay_outside_the_fit_but_count_if_they_are_best() -> Non
     assert (fit.status, fit.low, fit.high) == ("censored_high", 10.0, np.inf)
 
 
-def test_exact_values_leave_only_the_interpolation_uncertain() -> None:
+def test_exact_values_leave_only_the_interpolation_uncertain():
     t = np.linspace(0, 1, 21)
     fit = fit_inflection(frame_of(t, (np.exp(3 * (t - 0.4)) / 3 - t)[None]), "x", "loss", "seed", exact=True)
     assert fit.status == "located"
@@ -148,7 +148,7 @@ def test_exact_values_leave_only_the_interpolation_uncertain() -> None:
 
 
 @pytest.mark.parametrize("draws", [2, 3, 5])
-def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> None:
+def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws):
     """From 0.68 to 1.52 on the mean, late, by an amount of each draw's own that is far above the noise of its rows.
     The rise is shown about as often as by Student's t-test of the last value against the first."""
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(12)
@@ -168,7 +168,7 @@ def test_a_loss_that_rises_in_every_draw_is_never_called_flat(draws: int) -> Non
     assert np.mean([extremum.falls or extremum.climbs for extremum in level]) <= 0.17
 
 
-def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_shown() -> None:
+def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_shown():
     t, rng = np.linspace(0, 1, 9), np.random.default_rng(13)
     stairs = -np.cumsum([0, 1, 1, 1, 0, 1, 1, 1, 1.0])
     for curve, reason in ((-8 * t, Reason.IMPROVES_THROUGHOUT), (stairs, Reason.IMPROVES)):
@@ -185,7 +185,7 @@ def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_s
         ("max", -1, Reason.DEGRADES_THROUGHOUT, "high"),
     ],
 )
-def test_a_straight_line_is_said_to_improve_or_degrade(turn: str, slope: int, reason: Reason, side: str) -> None:
+def test_a_straight_line_is_said_to_improve_or_degrade(turn, slope, reason, side):
     stream = np.random.default_rng(0)
     rows = [
         {"x": float(x), "seed": seed, "y": slope * x + 0.01 * stream.standard_normal()}

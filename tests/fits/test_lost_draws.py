@@ -1,9 +1,6 @@
 """The few draws that are left where most diverged or failed decide nothing, and what was never computed is missing."""
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
 from curve_rows import rows_of
 
@@ -20,13 +17,13 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 U = np.linspace(-4, -1, 10)
 
 
-def frame_of(mean: np.ndarray, **columns: Any) -> pd.DataFrame:
+def frame_of(mean, **columns):
     """Ten draws at ten rates."""
     values = mean + 0.01 * np.random.default_rng(3).standard_normal((10, len(U)))
     return rows_of(10**U, values, "lr loss", status="ok", **columns)
 
 
-def survived(frame: pd.DataFrame, rate: float, status: str, value: float, left: float) -> pd.DataFrame:
+def survived(frame, rate, status, value, left):
     """The table in which nine of ten draws at a rate ended with a status and a value, and the last one with `left`."""
     frame, at = frame.copy(), np.isclose(frame["lr"], rate)
     frame.loc[at & (frame["seed"] > 0), ["status", "loss"]] = [status, value]
@@ -38,7 +35,7 @@ LOST = [("diverged", np.nan), ("failed", np.nan), ("ok", np.inf), ("ok", 1e200)]
 
 
 @pytest.mark.parametrize(("status", "value"), LOST)
-def test_a_survivor_is_no_point_of_any_fit(status: str, value: float) -> None:
+def test_a_survivor_is_no_point_of_any_fit(status, value):
     falling, valley, crossing = 3.0 - U, (U + 2.6) ** 2 + 0.5, U + 2.6
     for fit, mean in (
         (lambda rows: fit_trend(rows, "lr", "loss", "seed").slope, falling),
@@ -52,7 +49,7 @@ def test_a_survivor_is_no_point_of_any_fit(status: str, value: float) -> None:
         assert fit(survived(whole, 10 ** U[-1], status, value, -50.0)) == pytest.approx(fit(gone))
 
 
-def test_draws_that_failed_bound_no_rate_and_those_that_diverged_do() -> None:
+def test_draws_that_failed_bound_no_rate_and_those_that_diverged_do():
     frame = frame_of((U + 2) ** 2)  # the best rate lies above the rate at which draws are lost
     failed, diverged = (
         fit_optimum(survived(frame, 10 ** U[5], status, np.nan, -50.0), "lr", "loss", None, "seed", advise=False)
@@ -66,7 +63,7 @@ def test_draws_that_failed_bound_no_rate_and_those_that_diverged_do() -> None:
 
 
 @pytest.mark.parametrize("status", ["ok", None, np.nan, "missing"])
-def test_what_was_never_computed_is_missing_and_not_diverged(status: Any) -> None:
+def test_what_was_never_computed_is_missing_and_not_diverged(status):
     """A product of axes that a look-up fills has no value in some cells."""
     frame = frame_of((U + 2) ** 2)
     holes = np.isclose(frame["lr"], 10 ** U[2]) | np.isclose(frame["lr"], 10 ** U[-1])
@@ -87,12 +84,12 @@ def test_what_was_never_computed_is_missing_and_not_diverged(status: Any) -> Non
 
 
 @pytest.mark.parametrize("status", ["stopped", "not_converged"])
-def test_draws_that_have_numbers_are_not_lost(status: str) -> None:
+def test_draws_that_have_numbers_are_not_lost(status):
     frame = survived(frame_of(U), 10 ** U[3], status, 1.0, -50.0)
     assert not among_lost(frame, "loss", ["lr"]).any()
 
 
-def test_half_of_the_draws_is_not_most_of_them() -> None:
+def test_half_of_the_draws_is_not_most_of_them():
     frame = frame_of(U)
     half = np.isclose(frame["lr"], 10 ** U[3]) & (frame["seed"] < 5)
     frame.loc[half, "status"] = "failed"
@@ -101,7 +98,7 @@ def test_half_of_the_draws_is_not_most_of_them() -> None:
     assert frame.loc[among_lost(frame, "loss", ["lr"]), "lr"].unique().tolist() == [pytest.approx(10 ** U[3])]
 
 
-def test_a_cell_is_not_compared_by_its_survivors() -> None:
+def test_a_cell_is_not_compared_by_its_survivors():
     frame = frame_of(U)
     pairs = paired(frame, survived(frame, 10 ** U[3], "failed", np.nan, -50.0), ["lr"], "loss")
     assert len(pairs) == 90

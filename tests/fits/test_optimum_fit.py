@@ -22,7 +22,7 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 frame_of = functools.partial(rows_of, names="lr loss")
 Curve = Callable[[np.ndarray], np.ndarray]
 
-CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rates being 1 long
+CURVES = {  # of the distance to the optimum, the grid of rates being 1 long
     "parabola": lambda d: 4 * d**2,
     "steep on the left": lambda d: np.exp(-6 * d) / 6 + d,
     "steep on the right": lambda d: np.exp(3 * d) / 3 - d,
@@ -33,7 +33,7 @@ CURVES: dict[str, Curve] = {  # of the distance to the optimum, the grid of rate
 }
 
 
-def noise_of(kind: str, rng: np.random.Generator, curve: np.ndarray, draws: int, size: float) -> np.ndarray:
+def noise_of(kind, rng, curve, draws, size):
     """Noise (draws, rates) with a large draw effect: independent, in proportion to the height, or an optimum of each
     draw's own."""
     noise = rng.standard_normal((draws, len(curve)))
@@ -46,14 +46,14 @@ def noise_of(kind: str, rng: np.random.Generator, curve: np.ndarray, draws: int,
     return 0.5 * rng.standard_normal((draws, 1)) + size * shaped[kind]
 
 
-def test_interval_covers_the_known_optimum() -> None:
+def test_interval_covers_the_known_optimum():
     rng = np.random.default_rng(1)
-    covered: dict[str, list[bool]] = {}
-    widths: list[float] = []
+    covered = {}
+    widths = []
     for name, curve in CURVES.items():
         for kind in ("independent", "proportional", "own"):
-            slices: list[pd.DataFrame] = []
-            truth: dict[int, float] = {}
+            slices = []
+            truth = {}
             for draws in (3, 5, 10):
                 for points in (9, 13, 25):
                     t, place = np.linspace(0, 1, points), rng.uniform(0.2, 0.8)
@@ -79,10 +79,10 @@ def test_interval_covers_the_known_optimum() -> None:
     assert len(widths) > 0.6 * len(CURVES) * 3 * 9
 
 
-def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
+def test_located_is_rare_where_the_loss_only_falls_or_rises():
     rng = np.random.default_rng(2)
     located = total = 0
-    shapes: tuple[Curve, ...] = (lambda t: -t, lambda t: np.exp(-5 * t), lambda t: t**2)
+    shapes = (lambda t: -t, lambda t: np.exp(-5 * t), lambda t: t**2)
     for truth in shapes:
         for kind in ("independent", "own"):
             slices = []
@@ -99,12 +99,12 @@ def test_located_is_rare_where_the_loss_only_falls_or_rises() -> None:
 
 
 @pytest.mark.parametrize("number", [4, 31, 133])  # where the clearest of all rises is 2.0 to 2.5 deviations
-def test_smooth_noise_of_a_draw_makes_no_turn_of_a_curve_that_falls_and_stays_level(number: int) -> None:
+def test_smooth_noise_of_a_draw_makes_no_turn_of_a_curve_that_falls_and_stays_level(number):
     assert stays_level(number)["status"] == "censored_high"
 
 
 @pytest.mark.parametrize(("place", "status"), [(-1.5, "censored_high"), (-4.5, "censored_low")])
-def test_an_optimum_at_the_edge_of_the_rates_is_censored(place: float, status: str) -> None:
+def test_an_optimum_at_the_edge_of_the_rates_is_censored(place, status):
     u, rng = np.linspace(-4, -2, 11), np.random.default_rng(3)
     fit = fit_optimum(
         frame_of(10**u, (u - place) ** 2 + 0.01 * rng.standard_normal((5, 11))), "lr", "loss", None, "seed"
@@ -114,13 +114,13 @@ def test_an_optimum_at_the_edge_of_the_rates_is_censored(place: float, status: s
     assert fit.low <= 10**place <= fit.high
 
 
-def test_a_straight_fall_is_monotone() -> None:
+def test_a_straight_fall_is_monotone():
     u, rng = np.linspace(-4, -2, 11), np.random.default_rng(3)
     fit = fit_optimum(frame_of(10**u, -u + 0.01 * rng.standard_normal((5, 11))), "lr", "loss", None, "seed")
     assert (fit.status, fit.high) == ("monotone", np.inf)
 
 
-def test_rates_at_which_most_draws_diverged_bound_the_grid() -> None:
+def test_rates_at_which_most_draws_diverged_bound_the_grid():
     u, rng = np.linspace(-4, -1, 13), np.random.default_rng(4)
     frame = frame_of(10**u, (u + 1.2) ** 2 + 0.01 * rng.standard_normal((5, 13)), status="ok")
     high = frame["lr"] > 2e-2
@@ -137,7 +137,7 @@ def test_rates_at_which_most_draws_diverged_bound_the_grid() -> None:
     assert fit_optimum(bare, "lr", "loss", None, "seed").table.iloc[0]["diverged_from"] == row["diverged_from"]
 
 
-def beside_divergence(number: int) -> tuple[pd.DataFrame, float, float]:
+def beside_divergence(number):
     """(rows, the best rate, the lowest rate of the grid that diverges): the best rate is up to a cell below the limit
     of stability, from which all or most draws diverge."""
     rng = np.random.default_rng([5, number])
@@ -153,7 +153,7 @@ def beside_divergence(number: int) -> tuple[pd.DataFrame, float, float]:
     return frame, float(10 ** (3 * place - 4)), float(frame.loc[gone, "lr"].min())
 
 
-def test_the_best_rate_beside_divergence_is_located_below_it() -> None:
+def test_the_best_rate_beside_divergence_is_located_below_it():
     frames, places, limits = zip(*(beside_divergence(number) for number in range(12)), strict=True)
     table = fit_optimum(pd.concat(frames), "lr", "loss", "length", "seed", advise=False).table
     assert table["diverged_from"].tolist() == list(limits)
@@ -165,7 +165,7 @@ def test_the_best_rate_beside_divergence_is_located_below_it() -> None:
     assert (np.log10(table["high"] / table["low"]) * cells).median() < 2.1
 
 
-def test_without_noise_the_best_rate_beside_divergence_lies_between_its_neighbours() -> None:
+def test_without_noise_the_best_rate_beside_divergence_lies_between_its_neighbours():
     rates = np.geomspace(1e-3, 1e-1, 9)
     values = np.where(rates < 2e-2, -np.log(rates), np.nan)[None]
     fit = fit_optimum(frame_of(rates, values), "lr", "loss", None, "seed", exact=True)
@@ -173,7 +173,7 @@ def test_without_noise_the_best_rate_beside_divergence_lies_between_its_neighbou
     assert [fit.low, fit.estimate, fit.high] == pytest.approx(rates[[4, 5, 6]])
 
 
-def test_draws_that_rise_to_the_last_rate_bound_the_optimum_by_it() -> None:
+def test_draws_that_rise_to_the_last_rate_bound_the_optimum_by_it():
     """Between the bounds it may be anywhere: smooth noise of each draw leaves open where, at the edge too."""
     u, values = np.arange(6.0), np.array([[5, 3, 1, 0, 1, 2.0], [5, 3, 2, 1, 1, 1.5], [6, 4, 2, 0, 1, 1.5]])
     curve = values.mean(axis=0)
@@ -184,7 +184,7 @@ def test_draws_that_rise_to_the_last_rate_bound_the_optimum_by_it() -> None:
     assert edges_above(u, values[:1], curve, 0.95) == (-np.inf, np.inf)
 
 
-def test_a_cliff_towards_divergence_does_not_move_the_optimum() -> None:
+def test_a_cliff_towards_divergence_does_not_move_the_optimum():
     u, rng = np.linspace(-4, -1, 13), np.random.default_rng(5)
     smooth = (u + 2.6) ** 2 + 0.01 * rng.standard_normal((6, 13))
     plain = fit_optimum(frame_of(10**u, smooth), "lr", "loss", None, "seed")
@@ -195,7 +195,7 @@ def test_a_cliff_towards_divergence_does_not_move_the_optimum() -> None:
     assert steep.low <= 10**-2.6 <= steep.high
 
 
-def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 8) -> pd.DataFrame:
+def exploding(rng, place, size, draws=8):
     """A parabola in log rate with its optimum at 10**place, whose draws explode at the highest rate."""
     rates = np.geomspace(1e-4, 1, 9)
     noise = 0.3 * rng.normal(size=(draws, 1)) + 0.05 * rng.normal(size=(draws, 9))
@@ -205,7 +205,7 @@ def exploding(rng: np.random.Generator, place: float, size: float, draws: int = 
 
 
 @pytest.mark.parametrize("size", [3.0, 1e12])
-def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
+def test_an_explosion_that_stays_finite_hides_no_optimum(size):
     rng = np.random.default_rng(0)
     located, holds = [], []
     for place in rng.uniform(-3.2, -1.0, 40):
@@ -218,7 +218,7 @@ def test_an_explosion_that_stays_finite_hides_no_optimum(size: float) -> None:
     assert np.mean(holds) >= 0.95  # bounds of what is censored too
 
 
-def test_how_high_an_explosion_goes_changes_nothing() -> None:
+def test_how_high_an_explosion_goes_changes_nothing():
     sizes = [1e5, 1e12, 1e20, 1e140]
     slices = [exploding(np.random.default_rng(3), -2.0, size).assign(size=size) for size in sizes]
     table = fit_optimum(pd.concat(slices), "lr", "loss", "size", "seed").table
@@ -230,7 +230,7 @@ def test_how_high_an_explosion_goes_changes_nothing() -> None:
     np.testing.assert_allclose(places[0], places[1], rtol=0, atol=0.01 * (places[1, 2] - places[1, 1]))
 
 
-def test_slices_a_maximum_and_rates_of_any_size() -> None:
+def test_slices_a_maximum_and_rates_of_any_size():
     rng = np.random.default_rng(6)
     frames = []
     for length, place in ((1.0, 30.0), (10.0, 300.0)):  # rates above 1 are rates too
@@ -247,7 +247,7 @@ def test_slices_a_maximum_and_rates_of_any_size() -> None:
     assert (table["high"] <= table["high_simultaneous"]).all()
 
 
-def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
+def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error():
     u, rng = np.linspace(-4, -1, 13), np.random.default_rng(7)
     flat = frame_of(10**u, 0.1 * rng.standard_normal((5, 13)))
     assert fit_optimum(flat, "lr", "loss", None, "seed").status == "undetermined"
@@ -264,12 +264,12 @@ def test_too_little_to_know_is_undetermined_and_a_wrong_rate_an_error() -> None:
         fit_optimum(flat, "lr", "loss", "length", "seed")
 
 
-def parabola(x: np.ndarray, draws: int = 8, size: float = 0.1) -> pd.DataFrame:
+def parabola(x, draws=8, size=0.1):
     """A draw of its own at every x, lowest at 1."""
     return frame_of(x, (x - 1) ** 2 + size * np.random.default_rng(3).standard_normal((draws, len(x))))
 
 
-def test_values_at_and_below_zero_have_their_best_on_the_linear_scale() -> None:
+def test_values_at_and_below_zero_have_their_best_on_the_linear_scale():
     fit = fit_optimum(parabola(np.linspace(-1, 3, 17)), "lr", "loss", None, "seed")
     assert fit.status == "located"
     assert fit.low < 1 < fit.high
@@ -283,7 +283,7 @@ def test_values_at_and_below_zero_have_their_best_on_the_linear_scale() -> None:
         fit_optimum(parabola(np.array([-1.0, 0.0, 1.0, np.inf])), "lr", "loss", None, "seed")
 
 
-def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
+def test_the_scale_is_guessed_from_the_values_and_can_be_said():
     rates = parabola(np.geomspace(0.1, 9, 17))
     assert "in log lr" in fit_optimum(rates, "lr", "loss", None, "seed").method
     assert "log" not in fit_optimum(rates, "lr", "loss", None, "seed", logarithmic=False).method
@@ -296,14 +296,14 @@ def test_the_scale_is_guessed_from_the_values_and_can_be_said() -> None:
 
 @pytest.mark.parametrize("curve", [[0, 0, 2, 6, 12, 20], [5, 0, 0, 0, 0, 0, 5], [0, 0, 1, 0, 0, 1]])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_equally_low_points_do_not_make_a_curve_flat(curve: list[float], noise: float) -> None:
+def test_equally_low_points_do_not_make_a_curve_flat(curve, noise):
     """Draws share their noise, so that the lowest points are equal in each, up to rounding."""
     level = noise * np.random.default_rng(0).normal(size=(4, 1)) + 0.25
     fit = fit_optimum(frame_of(np.arange(1.0, len(curve) + 1), np.array(curve) + level), "lr", "loss", None, "seed")
     assert fit.table["reason"].item() != Reason.FLAT
 
 
-def test_the_axis_has_one_name_in_all_fits() -> None:
+def test_the_axis_has_one_name_in_all_fits():
     for fit in (fit_boundary, fit_inflection, fit_optimum):
         assert list(inspect.signature(fit).parameters)[:3] == ["frame", "x", "y"]
     frame = frame_of(10 ** np.linspace(-4, -2, 11), (np.linspace(-1, 1, 11)) ** 2 * np.ones((2, 1)))

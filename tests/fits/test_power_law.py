@@ -9,14 +9,14 @@ from curve_rows import rows_of
 from test_regime import as_transfer, frame_of
 
 from raysweep.analyses.findings import one_finding
-from raysweep.fits.power_law import PowerLaw, fit_power_law
+from raysweep.fits.power_law import fit_power_law
 from raysweep.fits.reasons import Reason
 
 X = np.geomspace(1e-4, 1e-2, 7)
 KINDS = ("independent", "growing along x", "an exponent of each draw's own", "of a mean of ten squares")
 
 
-def noise_of(kind: str, rng: np.random.Generator, draws: int) -> np.ndarray:
+def noise_of(kind, rng, draws):
     """Noise of log y, (draws, points); the last kind is skewed."""
     t, scatter = np.linspace(-1, 1, len(X)), rng.standard_normal((draws, len(X)))
     return {
@@ -27,17 +27,17 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int) -> np.ndarray:
     }[kind]
 
 
-def rows(log_y: np.ndarray, x: np.ndarray = X) -> pd.DataFrame:
+def rows(log_y, x=X):
     return rows_of(x, np.exp(log_y), status="ok")
 
 
-def fitted(frame: pd.DataFrame, level: float = 0.95) -> PowerLaw:
+def fitted(frame, level=0.95):
     return fit_power_law(frame, "x", "y", "seed", level)
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
-def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
+def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind):
     rng = np.random.default_rng(1)
     result = [fitted(rows(3 + 0.9 * np.log(X) + noise_of(kind, rng, (3, 5, 8)[k % 3]))) for k in range(300)]
     slack = 2.5 * math.sqrt(0.95 * 0.05 / 300)
@@ -48,7 +48,7 @@ def test_intervals_at_95_percent_cover_95_percent_and_not_99(kind: str) -> None:
     assert np.mean([one.bend_p < 0.05 for one in result]) == pytest.approx(1 - straight)
 
 
-def test_the_exponent_is_that_of_least_squares_and_the_bend_that_of_a_parabola() -> None:
+def test_the_exponent_is_that_of_least_squares_and_the_bend_that_of_a_parabola():
     u = np.log(X)
     log_y = 2 + 0.5 * u + 0.1 * u**2 + np.random.default_rng(2).standard_normal((4, len(X)))
     one = fitted(rows(log_y))
@@ -61,7 +61,7 @@ def test_the_exponent_is_that_of_least_squares_and_the_bend_that_of_a_parabola()
     assert wider.low < one.low < one.exponent < one.high < wider.high
 
 
-def test_a_law_without_noise_has_an_interval_of_no_width() -> None:
+def test_a_law_without_noise_has_an_interval_of_no_width():
     one = fitted(rows(np.tile(np.log(3 * X**-0.5), (3, 1)) + np.log([[1.0], [2.0], [4.0]])))
     assert (one.low, one.high) == (one.exponent, one.exponent)
     assert one.exponent == pytest.approx(-0.5)
@@ -70,14 +70,14 @@ def test_a_law_without_noise_has_an_interval_of_no_width() -> None:
 
 
 @pytest.mark.parametrize("level", [1.0, 3.7, 1e-9])
-def test_values_that_differ_by_rounding_only_have_no_exponent_and_no_bend(level: float) -> None:
+def test_values_that_differ_by_rounding_only_have_no_exponent_and_no_bend(level):
     rounding = 1 + 4 * np.finfo(float).eps * np.random.default_rng(0).integers(-1, 2, (3, len(X)))
     one = fitted(rows(np.log(level * rounding)))
     assert (one.exponent, one.low, one.high) == (0.0, 0.0, 0.0)
     assert (one.bend, one.bend_p) == (0.0, 1.0)
 
 
-def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
+def test_what_is_left_out_is_left_out_in_every_draw_and_said():
     log_y = np.log(X) + 0.1 * np.random.default_rng(3).standard_normal((4, len(X)))
     whole, inner = rows(log_y), rows(log_y[:, :-1], X[:-1])
     missing = whole.assign(status=np.where((whole["x"] == X[-1]) & (whole["seed"] == 2), "diverged", "ok"))
@@ -95,7 +95,7 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said() -> None:
     assert single.reason == Reason.SINGLE_DRAW
 
 
-def test_a_finding_has_the_exponents_and_whether_they_are_shown_to_change() -> None:
+def test_a_finding_has_the_exponents_and_whether_they_are_shown_to_change():
     frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5)))
     lengths = sorted(frame["pretrain_length"].unique())
     chosen = frame["pretrain_length"].isin(lengths[:3])

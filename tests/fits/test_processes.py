@@ -3,8 +3,6 @@
 import itertools
 import os
 import threading
-from pathlib import Path
-from typing import Any
 
 import mapped_functions
 import numpy as np
@@ -19,13 +17,13 @@ from raysweep.report.report import Written, write_report
 
 
 @pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_cores(monkeypatch):
     """As if there were two cores, and everything were worth a process."""
     monkeypatch.setattr(processes, "cores", lambda: 2)
     monkeypatch.setattr(processes, "WORTH", 0.0)
 
 
-def alive(process: int) -> bool:
+def alive(process):
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -33,7 +31,7 @@ def alive(process: int) -> bool:
     return True
 
 
-def test_processes_share_the_work_and_end_with_it() -> None:
+def test_processes_share_the_work_and_end_with_it():
     with helped():
         result = set(mapped(mapped_functions.where, [0.1] * 40))
         assert os.getpid() in result  # which looks how long it takes
@@ -44,14 +42,14 @@ def test_processes_share_the_work_and_end_with_it() -> None:
     assert not any(map(alive, others))
 
 
-def test_an_error_is_raised_here_and_the_next_call_works() -> None:
+def test_an_error_is_raised_here_and_the_next_call_works():
     with helped():
         with pytest.raises(ValueError, match="-9 has no square root"):
             mapped(mapped_functions.root, [4.0] * 20 + [-9.0])
         assert mapped(mapped_functions.root, [1.0] * 20) == [1.0] * 20
 
 
-def test_a_process_that_dies_and_what_cannot_be_sent_cost_nothing_but_time() -> None:
+def test_a_process_that_dies_and_what_cannot_be_sent_cost_nothing_but_time():
     lock = threading.Lock()
     with helped():
         assert mapped(lambda k: (lock.locked(), k)[1], list(range(20))) == list(range(20))
@@ -60,7 +58,7 @@ def test_a_process_that_dies_and_what_cannot_be_sent_cost_nothing_but_time() -> 
 
 
 @pytest.mark.parametrize(("cores", "worth"), [(1, 0.0), (2, 60.0)])
-def test_one_core_and_short_work_start_none(cores: int, worth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_and_short_work_start_none(cores, worth, monkeypatch):
     assert mapped(mapped_functions.where, [0.0] * 5) == [os.getpid()] * 5  # outside
     monkeypatch.setattr(processes, "cores", lambda: cores)
     monkeypatch.setattr(processes, "WORTH", worth)
@@ -68,10 +66,10 @@ def test_one_core_and_short_work_start_none(cores: int, worth: float, monkeypatc
         assert mapped(mapped_functions.where, [0.0] * 5) == [os.getpid()] * 5
 
 
-def rows() -> pd.DataFrame:
+def rows():
     """Curves over the rate with a best one that moves with the length, and a metric that changes sign."""
     workload, rng = workloads.get("linear_transfer"), np.random.default_rng(2)
-    axes: dict[str, list[Any]] = {
+    axes = {
         "overlap_angle": [30.0, 80.0],
         "finetune_lr": np.geomspace(0.001, 0.1, 5).tolist(),
         "pretrain_length": [0.5, 1.0, 2.0, 4.0, 8.0],
@@ -94,7 +92,7 @@ def rows() -> pd.DataFrame:
 
 
 @pytest.mark.long
-def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reports_are_the_same_with_one_and_two_processes(monkeypatch, tmp_path):
     frame = rows()
     axes = {name: frame[name].unique().tolist() for name in ("overlap_angle", "finetune_lr", "pretrain_length")}
     risk, gain = {"metric": "risk_finetune"}, {"metric": "transferability_finetune"}
@@ -115,7 +113,7 @@ def test_reports_are_the_same_with_one_and_two_processes(monkeypatch: pytest.Mon
             {"optimum": {**risk, "x": "finetune_lr", "where": {"overlap_angle": 30}}},
         ],
     }
-    sent: list[int] = []
+    sent = []
     send = processes._in_processes
     monkeypatch.setattr(
         processes, "_in_processes", lambda method, items: sent.append(len(items)) or send(method, items)

@@ -1,7 +1,5 @@
 """R² over units: what it is, and how often its interval holds the value of the population."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ Array = np.ndarray
 Rng = np.random.Generator
 
 
-def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_units() -> None:
+def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_units():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((3, 12))
     y = x + rng.standard_normal((3, 12))
@@ -35,7 +33,7 @@ def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_u
     assert falling.correlation == pytest.approx(-estimate.correlation)
 
 
-def test_a_line_explains_everything_and_a_unit_without_a_value_is_left_out() -> None:
+def test_a_line_explains_everything_and_a_unit_without_a_value_is_left_out():
     x = np.array([[1.0, 2.0, 4.0, 8.0, 9.0, np.nan], [2.0, 1.0, 5.0, 7.0, np.inf, 3.0]])
     estimate = explained(x, 3 - 2 * x)
     assert (estimate.units, estimate.r_squared) == (4, pytest.approx(1))
@@ -44,7 +42,7 @@ def test_a_line_explains_everything_and_a_unit_without_a_value_is_left_out() -> 
 
 
 @pytest.mark.parametrize(("units", "value", "reason"), [(3, 1.0, Reason.TOO_FEW_UNITS), (5, 0.0, Reason.NO_VARIATION)])
-def test_where_there_is_none_it_says_why(units: int, value: float, reason: Reason) -> None:
+def test_where_there_is_none_it_says_why(units, value, reason):
     x = value * np.arange(units, dtype=float)[None]
     estimate = explained(x, np.random.default_rng(0).standard_normal((1, units)))
     assert np.isnan(estimate.r_squared)
@@ -52,7 +50,7 @@ def test_where_there_is_none_it_says_why(units: int, value: float, reason: Reaso
 
 
 @pytest.mark.parametrize("value", [0.1, 7.7, 1e9 + 0.1])
-def test_a_predictor_that_varies_by_rounding_only_explains_nothing(value: float) -> None:
+def test_a_predictor_that_varies_by_rounding_only_explains_nothing(value):
     # no power of two divides the count, so that the mean of equal values is rounded
     y = np.random.default_rng(0).standard_normal((3, 11))
     estimate = explained(np.full((3, 11), value), y)
@@ -62,15 +60,15 @@ def test_a_predictor_that_varies_by_rounding_only_explains_nothing(value: float)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_r_squared_does_not_depend_on_units(scale: float) -> None:
+def test_r_squared_does_not_depend_on_units(scale):
     x, y = np.random.default_rng(0).standard_normal((2, 3, 11))
     assert vars(explained(scale * x, y)) == pytest.approx(vars(explained(x, y)))
 
 
-def normal(rho: float, skewed: float = 0.0) -> Callable[[Rng, int], tuple[Array, Array]]:
+def normal(rho, skewed=0.0):
     """Pairs of normal numbers of this correlation; skewed: then the first as exp(skewed · it)."""
 
-    def made(rng: Rng, count: int) -> tuple[Array, Array]:
+    def made(rng, count):
         x = rng.standard_normal(count)
         y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal(count)
         return np.exp(skewed * x) if skewed else x, y
@@ -78,7 +76,7 @@ def normal(rho: float, skewed: float = 0.0) -> Callable[[Rng, int], tuple[Array,
     return made
 
 
-def squared(x: Array, y: Array) -> Array:
+def squared(x, y):
     x, y = (each - each.mean(-1, keepdims=True) for each in (x, y))
     return np.asarray((x * y).sum(-1) ** 2 / ((x * x).sum(-1) * (y * y).sum(-1)))
 
@@ -87,9 +85,7 @@ def squared(x: Array, y: Array) -> Array:
     ("made", "least", "bootstrap"),
     [(normal(0.0), 0.93, 0.0), (normal(0.6), 0.91, 0.91), (normal(0.93), 0.92, 0.95), (normal(0.95, 0.7), 0.83, 0.75)],
 )
-def test_intervals_over_twenty_units_hold_the_population_as_often_as_said(
-    made: Callable[[Rng, int], tuple[Array, Array]], least: float, bootstrap: float
-) -> None:
+def test_intervals_over_twenty_units_hold_the_population_as_often_as_said(made, least, bootstrap):
     """0.95 is claimed. bootstrap: the percentile bootstrap of the same samples holds it at most so often."""
     rng = np.random.default_rng(1)
     truth = float(squared(*made(rng, 2_000_000)))
@@ -105,7 +101,7 @@ def test_intervals_over_twenty_units_hold_the_population_as_often_as_said(
     assert np.mean(inside_bootstrap) <= bootstrap
 
 
-def test_the_difference_of_two_predictors_holds_its_value() -> None:
+def test_the_difference_of_two_predictors_holds_its_value():
     """y = a + b + noise: a line in a explains 1/3, one in a + b explains 2/3."""
     rng, inside = np.random.default_rng(2), []
     for _ in range(400):

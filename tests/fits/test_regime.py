@@ -1,7 +1,6 @@
 """The regime of the optimal rate, held against optima that move by a known power of the length."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,16 +32,8 @@ SHAPES = {
 
 
 def frame_of(
-    slope: float,
-    rng: np.random.Generator,
-    draws: int = 5,
-    points: int = 13,
-    size: float = 0.05,
-    shape: str = "parabola",
-    kind: str = "independent",
-    centre: float = 3e-3,
-    lowest: tuple[float, float] = (0.0, 0.0),
-) -> pd.DataFrame:
+    slope, rng, draws=5, points=13, size=0.05, shape="parabola", kind="independent", centre=3e-3, lowest=(0.0, 0.0)
+):
     """Losses whose best rate is centre·(length/10)^slope. lowest: what the loss at the best rate does over log length
     (linear and squared share). kind: noise of every row; of a draw, shared by all lengths; an optimum of each draw's
     own that also moves with the length."""
@@ -66,7 +57,7 @@ def frame_of(
 
 
 @pytest.mark.simulation
-def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundred_are_wrong() -> None:
+def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundred_are_wrong():
     rng = np.random.default_rng(1)
     right = {0.0: "constant", 0.3: "increasing", -0.25: "slowly decreasing", -0.8: "quickly decreasing"}
     covered, widths, decided, wrong, sweeps = [], [], 0, 0, 0
@@ -92,7 +83,7 @@ def test_the_interval_of_the_slope_covers_and_at_most_three_verdicts_of_a_hundre
 
 
 @pytest.mark.simulation
-def test_one_run_per_cell_names_regimes_and_no_wrong_one() -> None:
+def test_one_run_per_cell_names_regimes_and_no_wrong_one():
     right = {0.3: "increasing", -0.25: "slowly decreasing", -0.9: "quickly decreasing"}
     shown = []
     for seed, (slope, word) in itertools.product(range(3), right.items()):
@@ -120,12 +111,12 @@ def test_one_run_per_cell_names_regimes_and_no_wrong_one() -> None:
         (-np.inf, np.inf, "undetermined"),
     ],
 )
-def test_a_verdict_is_what_the_whole_interval_proves(low: float, high: float, word: str) -> None:
+def test_a_verdict_is_what_the_whole_interval_proves(low, high, word):
     assert verdict(low, high) == word
 
 
 @pytest.mark.simulation
-def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
+def test_censored_lengths_bound_the_slope_and_never_enter_as_optima():
     # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
     steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
     regime = fit_regime(steep, "lr", "length", "loss", "seed")
@@ -143,7 +134,7 @@ def test_censored_lengths_bound_the_slope_and_never_enter_as_optima() -> None:
 
 
 @pytest.mark.simulation
-def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open() -> None:
+def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open():
     """Five draws of a real sweep, smooth along the rate, hide where each best rate lies, not that it is on the grid."""
     real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))
     regime = fit_regime(real["rows"], "rate", "length", "loss", "seed")
@@ -158,7 +149,7 @@ def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_
 
 
 @pytest.mark.simulation
-def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
+def test_what_tuning_does_to_the_metric_is_followed_over_the_length():
     rng = np.random.default_rng(3)
     better = fit_regime(frame_of(-0.3, rng, lowest=(-0.5, 0.0)), "lr", "length", "loss", "seed")
     assert change_word(better.at_best_lr.over_length).startswith("improves")
@@ -189,7 +180,7 @@ def test_what_tuning_does_to_the_metric_is_followed_over_the_length() -> None:
         ("falls", "turns at the end", "undetermined"),
     ],
 )
-def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str, pretraining: str, case: str) -> None:
+def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain, pretraining, case):
     """The rate falls slowly in all of them; what O §3.4.2 calls them follows from the losses alone."""
     rng = np.random.default_rng(11)
     runs = {
@@ -223,9 +214,7 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain: str,
 
 
 @pytest.mark.parametrize(("first", "ratio"), [(1.0, 4 / 8), (-1.0, (4 + 4 / 0.5) / 8)])
-def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_them_widen_it(
-    first: float, ratio: float
-) -> None:
+def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_them_widen_it(first, ratio):
     """By hand for three lengths and five draws: draws that move all optima by the same amount say nothing of the slope;
     draws that move both ends in opposite directions add up, where independent ends give half the variance."""
     quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
@@ -244,14 +233,14 @@ def test_draws_that_move_all_optima_together_narrow_a_slope_and_draws_that_turn_
         ([0.0, 1.0], 1.0),  # two always lie on a line
     ],
 )
-def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle: list[float], factor: float) -> None:
+def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle, factor):
     quantiles = stdtrit(1e9, np.linspace(0.0005, 0.9995, 1000))
     result = narrowing(np.arange(len(middle), dtype=float), np.array(middle)[:, None] + quantiles, 0.95)
     assert result == pytest.approx(factor, abs=0.001)
 
 
 @pytest.mark.simulation
-def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
+def test_few_lengths_and_length_0_or_infinity_are_said():
     frame = frame_of(-0.3, np.random.default_rng(4))
     two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")
     assert two.verdict == "undetermined"
@@ -262,7 +251,7 @@ def test_few_lengths_and_length_0_or_infinity_are_said() -> None:
     assert regime.low <= -0.3 <= regime.high
 
 
-def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+def as_transfer(frame):
     """The rows as those of a sweep over two depths, and its space."""
     workload = workloads.get("linear_transfer")
     parts = []
@@ -294,7 +283,7 @@ def as_transfer(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_a_report_has_the_best_rate_and_the_regime() -> None:
+def test_a_report_has_the_best_rate_and_the_regime():
     frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
     optimum, regime = findings_of(frame, *designed([space], ["s"]))
     assert (optimum.table["outcome"] == Outcome.LOCATED).all()
@@ -305,7 +294,7 @@ def test_a_report_has_the_best_rate_and_the_regime() -> None:
     assert (slopes["high"] >= -0.3).all()
 
 
-def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime() -> None:
+def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime():
     """Rows that are only perturbed have a rate as a parameter and nothing to choose: one setting is left, not three."""
     workload = workloads.get("language")
     rows = []
@@ -340,7 +329,7 @@ def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime() 
 
 
 @pytest.mark.parametrize("kind", [float, object])
-def test_a_frame_without_a_row_is_undetermined_in_every_fit(kind: type) -> None:
+def test_a_frame_without_a_row_is_undetermined_in_every_fit(kind):
     """As a filter leaves it that nothing passes."""
     frame = pd.DataFrame({name: pd.Series([], dtype=kind) for name in ("lr", "length", "loss", "seed")})
     for by in (None, "length", ["length"]):

@@ -1,7 +1,5 @@
 """What a report concludes from draws holds as often as it says: joint tests, rank correlations, turning points."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ from raysweep.theory.roots import extremum, zeros
 
 
 @pytest.mark.simulation
-def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
+def test_slices_that_share_draws_are_one_look_at_the_closed_form():
     # Every slice's zero moves by -shift of its draw: together they say no more than one slice.
     rng = np.random.default_rng(3)
     beyond = {0.0: 0, 0.05: 0}
@@ -34,10 +32,10 @@ def test_slices_that_share_draws_are_one_look_at_the_closed_form() -> None:
     assert beyond[0.05] >= 40  # a bias of 3 standard errors
 
 
-def test_zeros_of_a_closed_form_are_found_to_the_last_digits_in_few_calls() -> None:
+def test_zeros_of_a_closed_form_are_found_to_the_last_digits_in_few_calls():
     calls = []
 
-    def surface(x: np.ndarray, row: np.ndarray) -> np.ndarray:
+    def surface(x, row):
         calls.append(len(x))
         jump = np.where(x < 1 / 3, -1.0, 3.0)
         gap = np.where((x > 0.7) & (x < 0.72), np.nan, 1.0)  # around a zero at 0.71: known to the gap's start
@@ -55,7 +53,7 @@ def test_zeros_of_a_closed_form_are_found_to_the_last_digits_in_few_calls() -> N
     assert len(calls) < 9
 
 
-def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() -> None:
+def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test():
     """With a precision, the cells beside a place have most draws, and others as few as two."""
     rng = np.random.default_rng(11)
     shift = rng.standard_normal(40)
@@ -70,10 +68,10 @@ def test_cells_with_few_draws_far_from_the_place_take_no_draw_from_the_test() ->
 
 
 @pytest.mark.simulation
-def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed() -> None:
+def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nearly_so_when_draws_are_skewed():
     rng = np.random.default_rng(5)
 
-    def passes(values: Any) -> float:
+    def passes(values):
         tests = [joint(values()) for _ in range(300)]
         return float(np.mean([abs(test.z) <= 1.96 for test in tests if test is not None]))
 
@@ -94,7 +92,7 @@ def test_the_closed_form_passes_in_95_of_100_sweeps_whatever_cells_share_and_nea
 
 
 @pytest.mark.simulation
-def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
+def test_the_interval_of_a_rank_correlation_holds_its_expected_value():
     # Oracle: Pearson's correlation of normal pairs is 0.6, so Spearman's is 6/pi asin(0.3) for many cells; here 40 a
     # draw, where the expected value is (n - 2)/(n + 1) of it plus 3/(n + 1) of Kendall's 2/pi asin(0.6).
     expected = (38 * 6 / np.pi * np.arcsin(0.3) + 3 * 2 / np.pi * np.arcsin(0.6)) / 41
@@ -108,13 +106,13 @@ def test_the_interval_of_a_rank_correlation_holds_its_expected_value() -> None:
     assert np.mean(held) >= 0.90  # 0.95 - 3 sd
 
 
-def test_a_closed_form_that_is_known_nowhere_turns_nowhere() -> None:
+def test_a_closed_form_that_is_known_nowhere_turns_nowhere():
     assert np.isnan(extremum(lambda x: np.full(len(x), np.nan), 1.0, 10.0, "min", True))
     known_in_part = extremum(lambda x: np.where(x < 6, (x - 3) ** 2, np.nan), 1.0, 10.0, "min", False)
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
 
 
-def test_values_too_large_to_fit_are_left_out_and_said_so() -> None:
+def test_values_too_large_to_fit_are_left_out_and_said_so():
     """A perplexity of e^600 is an ok row, and its square is no number."""
     lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     frame = pd.DataFrame(

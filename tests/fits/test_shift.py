@@ -1,29 +1,26 @@
 """The factor between the best values of two settings: what draws do to both cancels, and the interval covers it."""
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 from test_regime import LENGTHS, frame_of
 
 import raysweep
 from raysweep.analyses import registry
-from raysweep.fits.shift import Shift, fit_shift
+from raysweep.fits.shift import fit_shift
 
 
-def shift(one: pd.DataFrame, other: pd.DataFrame) -> Shift:
+def shift(one, other):
     return fit_shift(one, other, "lr", "loss", "length", "seed")
 
 
-def setting(seed: list[int], centre: float = 3e-3, size: float = 0.1) -> pd.DataFrame:
+def setting(seed, centre=3e-3, size=0.1):
     """Four draws at two lengths and eleven rates, a factor 2 apart."""
     frame = frame_of(-0.2, np.random.default_rng(seed), 4, 11, size, "steep on the right", centre=centre)
     return frame[frame["length"].isin(LENGTHS[1:3])]
 
 
 @pytest.mark.simulation
-def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it() -> None:
+def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_blurs_it():
     result = []
     for k in range(80):
         centre = float(np.exp(np.random.default_rng([k, 9]).uniform(np.log(2e-3), np.log(4e-3))))
@@ -34,7 +31,7 @@ def test_the_interval_covers_the_factor_as_often_as_it_says_where_noise_is_what_
 
 
 @pytest.mark.simulation
-def test_what_draws_do_to_both_settings_cancels() -> None:
+def test_what_draws_do_to_both_settings_cancels():
     one, other = setting([1], size=0.4), setting([2], size=0.4)
     alike = shift(one, one.assign(lr=one["lr"] * 2))
     assert alike.factor == pytest.approx(2)
@@ -46,7 +43,7 @@ def test_what_draws_do_to_both_settings_cancels() -> None:
 
 
 @pytest.mark.simulation
-def test_where_one_is_not_located_both_are_left_out() -> None:
+def test_where_one_is_not_located_both_are_left_out():
     one, other = setting([1]), setting([2], 6e-3)
     first = other["length"] == LENGTHS[1]
     falling = other.assign(loss=np.where(first, -np.log(other["lr"]), other["loss"]))
@@ -58,8 +55,8 @@ def test_where_one_is_not_located_both_are_left_out() -> None:
     assert np.isnan(nowhere.factor)
 
 
-def test_a_finding_compares_each_setting_with_the_first_of_the_space(storage: Path) -> None:
-    def loss(lr: float, steps: int, length: int, seed: int) -> float:
+def test_a_finding_compares_each_setting_with_the_first_of_the_space(storage):
+    def loss(lr, steps, length, seed):
         best = 3e-3 * (32 / steps) * (1 + 0.02 * np.random.default_rng([seed, steps]).standard_normal())
         return float(np.log(lr / best) ** 2 * (1 + 0.01 * seed * length) + seed)
 

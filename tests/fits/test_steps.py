@@ -13,7 +13,7 @@ KINDS = ["tanh, 0.05 cells", "tanh, 0.2 cells", "arctangent, 0.1 cells", "Gomper
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_interval_of_a_zero_on_a_sharp_step_holds_it(kind: str) -> None:
+def test_the_interval_of_a_zero_on_a_sharp_step_holds_it(kind):
     every = [line for number, line in enumerate(steps.lines(kind, 1)) if number % 4 == 1]
     result = [find_zero(line.x, line.values, 0.95) for line in every]
     located = [(line, zero) for line, zero in zip(every, result, strict=True) if zero.status == Status.LOCATED]
@@ -26,7 +26,7 @@ def test_the_interval_of_a_zero_on_a_sharp_step_holds_it(kind: str) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("shape", steps.SHAPES)
-def test_the_zero_of_an_exact_sharp_step_may_lie_anywhere_in_its_cell(shape: str, share: float) -> None:
+def test_the_zero_of_an_exact_sharp_step_may_lie_anywhere_in_its_cell(shape, share):
     x = np.linspace(0, 1, 9)
     values = steps.SHAPES[shape]((x - x[3] - share / 8) * 8 / 0.05)
     zero = find_zero(x, values[None], 0.95, exact=True)
@@ -36,7 +36,7 @@ def test_the_zero_of_an_exact_sharp_step_may_lie_anywhere_in_its_cell(shape: str
 
 
 @pytest.mark.parametrize("width", [0.1, 0.2, 0.5])
-def test_the_zero_of_an_exact_step_is_covered_also_on_its_shoulder(width: float) -> None:
+def test_the_zero_of_an_exact_step_is_covered_also_on_its_shoulder(width):
     """One width beside the middle of the step, which may lie in the next cell."""
     x, held = np.linspace(0, 1, 9), []
     for shape in steps.SHAPES.values():
@@ -49,7 +49,7 @@ def test_the_zero_of_an_exact_step_is_covered_also_on_its_shoulder(width: float)
     assert np.mean(held) >= 0.9
 
 
-def test_an_exact_curve_that_is_smooth_or_kinked_does_not_get_the_whole_cell() -> None:
+def test_an_exact_curve_that_is_smooth_or_kinked_does_not_get_the_whole_cell():
     for curve in ("straight", "cosine", "exponential", "kink at the zero, 5 times"):
         for root in (0.33, 0.52, 0.71):
             x = np.linspace(0, 1, 12)
@@ -58,7 +58,7 @@ def test_an_exact_curve_that_is_smooth_or_kinked_does_not_get_the_whole_cell() -
             assert (zero.high - zero.low) * 11 < 0.6
 
 
-def test_two_draws_and_the_sign_scale_know_no_more_of_a_step_than_its_cell() -> None:
+def test_two_draws_and_the_sign_scale_know_no_more_of_a_step_than_its_cell():
     x, rng, held = np.linspace(0, 1, 9), np.random.default_rng(3), []
     for share in (0.05, 0.2, 0.5, 0.8, 0.95):
         root = x[4] + share / 8
@@ -73,7 +73,7 @@ def test_two_draws_and_the_sign_scale_know_no_more_of_a_step_than_its_cell() -> 
     assert all(held)
 
 
-def test_a_cell_that_nothing_divides_is_the_interval_at_every_level() -> None:
+def test_a_cell_that_nothing_divides_is_the_interval_at_every_level():
     x, rng = np.linspace(0, 1, 9), np.random.default_rng(4)
     values = np.tanh((x - 0.41) / 0.005) + 0.01 * rng.standard_normal((5, 9))
     zero = find_zero(x, values, 0.95)
@@ -81,7 +81,7 @@ def test_a_cell_that_nothing_divides_is_the_interval_at_every_level() -> None:
         assert zero.located.interval(level) == pytest.approx((0.375, 0.5))
 
 
-def test_a_power_below_one_is_covered_where_noise_is_low() -> None:
+def test_a_power_below_one_is_covered_where_noise_is_low():
     """Its slope is infinite at the zero."""
     held = []
     for line in list(held_out_lines.lines("power 0.7", 1))[:54:2]:

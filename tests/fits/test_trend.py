@@ -1,7 +1,5 @@
 """Progressive sensitivity as a test: trends that are there are found, trends that are not are found one time in 20."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,20 +7,18 @@ from curve_rows import rows_of
 from scipy import stats
 from test_regime import as_transfer, frame_of
 
-from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds import trend
 from raysweep.analyses.question import Question
 from raysweep.fits.statistics import holm
-from raysweep.fits.trend import Trend, fit_trend
+from raysweep.fits.trend import fit_trend
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 X = np.geomspace(1, 100, 9)
 
 
-def rows(
-    mean: np.ndarray, rng: np.random.Generator, draws: int = 5, tilt: float = 0.0, noise: float = 0.1
-) -> pd.DataFrame:
+def rows(mean, rng, draws=5, tilt=0.0, noise=0.1):
     """Draws of a curve over X: a shift of each draw's own, a tilt of its own (`tilt`), noise of every row."""
     t = np.linspace(-1, 1, len(X))
     values = (
@@ -36,7 +32,7 @@ def rows(
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("tilt", [0.0, 0.3])
-def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(tilt: float) -> None:
+def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(tilt):
     rng = np.random.default_rng(1)
     chances = np.array([fit_trend(rows(np.zeros(9), rng, tilt=tilt), "x", "y", "seed").p_value for _ in range(200)])
     assert 0.02 <= (chances < 0.05).mean() <= 0.08
@@ -45,7 +41,7 @@ def test_without_a_trend_p_is_below_5_percent_5_percent_of_the_time(tilt: float)
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("tilt", [0.0, 0.3])
-def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(tilt: float) -> None:
+def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(tilt):
     rng = np.random.default_rng(2)
     mean = 0.8 * np.log10(X)
     fits = [fit_trend(rows(mean, rng, tilt=tilt), "x", "y", "seed") for _ in range(120)]
@@ -57,7 +53,7 @@ def test_the_interval_of_the_slope_covers_and_a_clear_trend_is_found(tilt: float
     assert np.mean([fit.p_against < 0.05 for fit in dip]) > 0.9
 
 
-def test_the_slope_is_that_of_least_squares() -> None:
+def test_the_slope_is_that_of_least_squares():
     frame = rows(np.log10(X), np.random.default_rng(3))
     fit = fit_trend(frame, "x", "y", "seed")
     assert fit.logarithmic
@@ -70,14 +66,14 @@ def test_the_slope_is_that_of_least_squares() -> None:
     assert np.isnan(fit_trend(frame[frame["seed"] == 0], "x", "y", "seed").slope)
 
 
-def test_holm_is_bonferroni_at_the_smallest_and_never_falls() -> None:
+def test_holm_is_bonferroni_at_the_smallest_and_never_falls():
     assert np.allclose(holm(np.array([0.01, np.nan, 0.04, 0.03])), [0.03, np.nan, 0.06, 0.06], equal_nan=True)
 
 
 KINDS = ("independent", "growing along x", "one point noisy", "a slope of each draw's own", "summed up along x")
 
 
-def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np.ndarray:
+def noise_of(kind, rng, draws, points):
     """Noise (draws, points) of size 0.1; only the first kind is what a pooled variance supposes."""
     t, scatter = np.linspace(0, 1, points), rng.standard_normal((draws, points))
     kinds = {
@@ -90,14 +86,14 @@ def noise_of(kind: str, rng: np.random.Generator, draws: int, points: int) -> np
     return 0.1 * kinds[kind]
 
 
-def fitted(mean: np.ndarray, noise: np.ndarray) -> Trend:
+def fitted(mean, noise):
     """The trend of the mean curve plus the noise, over X."""
     return fit_trend(rows_of(X[: noise.shape[1]], mean + noise), "x", "y", "seed")
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
-def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind: str) -> None:
+def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_falling_step(kind):
     rng = np.random.default_rng(6)
     clear = []
     for k in range(240):
@@ -108,7 +104,7 @@ def test_throughout_is_false_in_5_percent_of_curves_with_one_flat_or_slightly_fa
     assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
-def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> None:
+def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step():
     rng = np.random.default_rng(7)
     shown = [
         fitted(np.arange(9.0), noise_of(kind, rng, 5, 9)).p_throughout < 0.05
@@ -123,7 +119,7 @@ def test_throughout_is_said_of_a_curve_that_rises_clearly_at_every_step() -> Non
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind: str) -> None:
+def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall(kind):
     rng = np.random.default_rng(8)
     clear = []
     for k in range(240):
@@ -135,13 +131,13 @@ def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
-def test_few_draws_with_slopes_of_their_own_are_no_trend(kind: str) -> None:
+def test_few_draws_with_slopes_of_their_own_are_no_trend(kind):
     rng = np.random.default_rng(9)
     clear = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
     assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
-def plug_in(closed_form: Any = None) -> Workload:
+def plug_in(closed_form=None):
     """A workload of one parameter, x, and one metric, loss."""
     return Workload(
         name="plugged",
@@ -156,11 +152,11 @@ def plug_in(closed_form: Any = None) -> Workload:
     )
 
 
-def trend_of(frame: pd.DataFrame) -> Finding:
+def trend_of(frame):
     return trend.run(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
 
 
-def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame:
+def looks(curve, x, size, seed=0):
     """Five draws of a curve, each with a constant of its own and noise of that size."""
     rng = np.random.default_rng(seed)
     values = curve(x) + rng.standard_normal((5, 1)) + size * rng.standard_normal((5, len(x)))
@@ -170,9 +166,7 @@ def looks(curve: Any, x: np.ndarray, size: float, seed: int = 0) -> pd.DataFrame
 @pytest.mark.parametrize(
     ("low", "high", "status", "slope"), [(-1, 2, "falls", -1.0), (-1, 3, "no clear trend", 0.0), (1, 3, "rises", 2.0)]
 )
-def test_a_parabola_falls_and_rises_and_its_slope_is_exact_without_noise(
-    low: float, high: float, status: str, slope: float
-) -> None:
+def test_a_parabola_falls_and_rises_and_its_slope_is_exact_without_noise(low, high, status, slope):
     x = np.linspace(low, high, 13)
     (row,) = trend_of(looks(lambda x: (x - 1) ** 2, x, 0.0)).tables["trend_trends"].to_dict("records")
     assert (row["status"], row["exact"]) == (status, True)
@@ -182,14 +176,14 @@ def test_a_parabola_falls_and_rises_and_its_slope_is_exact_without_noise(
     assert (noisy["status"], noisy["exact"]) == (status, False)
 
 
-def test_what_does_not_change_and_what_only_rises_overall() -> None:
+def test_what_does_not_change_and_what_only_rises_overall():
     x = np.linspace(0, 1, 9)
     assert trend_of(looks(np.zeros_like, x, 0.0)).tables["trend_trends"]["status"].tolist() == ["does not change"]
     (row,) = trend_of(looks(np.round, x, 0.05)).tables["trend_trends"].to_dict("records")
     assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
 
 
-def test_sensitivity_is_progressive_in_every_setting() -> None:
+def test_sensitivity_is_progressive_in_every_setting():
     frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5), lowest=(1.0, 0.0)))
     frame = frame[frame["finetune_lr"] < 3e-3]
     finding = one_finding(frame, space, {"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}, "s")
@@ -200,7 +194,7 @@ def test_sensitivity_is_progressive_in_every_setting() -> None:
 
 
 @pytest.mark.parametrize(("sign", "change"), [(-1, "fall"), (1, "rise")])
-def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign: int, change: str) -> None:
+def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign, change):
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
     wild = frame["x"] == 0
     frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
@@ -209,7 +203,7 @@ def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open
 
 
 @pytest.mark.simulation
-def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says() -> None:
+def test_on_a_flat_curve_changes_are_told_no_more_often_than_the_level_says():
     curves = 240
     changes = 0
     for seed in range(curves):

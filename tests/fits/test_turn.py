@@ -15,16 +15,16 @@ STEPS = np.arange(0.0, 145.0, 8.0)
 ERROR = np.full(len(STEPS), 0.012)
 
 
-def rising(plateau: float = 0.3) -> np.ndarray:
+def rising(plateau=0.3):
     return 0.25 + plateau * (1 - np.exp(-STEPS / 25))
 
 
-def turning(fall: float) -> np.ndarray:
+def turning(fall):
     return rising() - fall * np.clip((STEPS - 60) / 84, 0, 1)
 
 
 @pytest.mark.simulation
-def test_a_curve_that_only_rises_seldom_turns() -> None:
+def test_a_curve_that_only_rises_seldom_turns():
     rng = np.random.default_rng(0)
     p = [
         find_turn(STEPS, rising(0.1 * (k % 4)) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max").p
@@ -33,7 +33,7 @@ def test_a_curve_that_only_rises_seldom_turns() -> None:
     assert np.mean(np.array(p) <= 0.05) <= 0.05
 
 
-def test_a_fall_is_above_zero_just_where_p_is_small() -> None:
+def test_a_fall_is_above_zero_just_where_p_is_small():
     rng = np.random.default_rng(4)
     clear = []
     for seed, fall in enumerate(np.linspace(0.0, 0.06, 24)):
@@ -45,7 +45,7 @@ def test_a_fall_is_above_zero_just_where_p_is_small() -> None:
 
 
 @pytest.mark.simulation
-def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
+def test_a_clear_fall_is_found_with_its_place_and_size():
     rng = np.random.default_rng(1)
     places, falls, distances = [], [], []
     true = float(turning(0.1).max() - turning(0.1)[-1])
@@ -60,31 +60,31 @@ def test_a_clear_fall_is_found_with_its_place_and_size() -> None:
     assert abs(np.mean(distances)) <= 0.015  # without the correction 0.02
 
 
-def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while() -> None:
+def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while():
     level = np.where((STEPS > 0) & (STEPS < 30), 0.6, 0.37)
     assert find_turn(STEPS, level, ERROR, turn="max").p == 1.0
     assert find_turn(STEPS[:4], rising()[:4], ERROR[:4], turn="max").p == 1.0
 
 
-def test_a_loss_turns_upwards() -> None:
+def test_a_loss_turns_upwards():
     turn = find_turn(STEPS, -turning(0.1), ERROR, turn="min")
     assert (turn.p < 0.001, turn.estimate) == (True, find_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
 
 
-def test_the_unimodal_fit_is_the_nearest_curve_of_its_kind() -> None:
+def test_the_unimodal_fit_is_the_nearest_curve_of_its_kind():
     z = np.array([0.0, 2.0, 1.0, 3.0, 1.0, 2.0])
     fit, squares = unimodal(z, np.ones(6))
     np.testing.assert_allclose(fit, [0, 1.5, 1.5, 3, 1.5, 1.5])
     np.testing.assert_allclose(squares, [5.5, 2.5, 2.5, 1, 2.5, 2.5])
 
 
-def test_a_place_that_the_points_rule_out_is_not_in_its_interval() -> None:
+def test_a_place_that_the_points_rule_out_is_not_in_its_interval():
     steep = np.array([0.30, 0.36, 0.41, 0.41, 0.42, 0.41, 0.42, 0.41, 0.36, 0.36, 0.37, 0.36])
     turn = find_turn(np.arange(12.0), steep, np.full(12, 0.01), turn="max")
     assert (turn.low, turn.high, turn.p < 0.05) == (2.0, 7.0, True)
 
 
-def table(curves: list[np.ndarray]) -> pd.DataFrame:
+def table(curves):
     rng = np.random.default_rng(2)
     parts = [
         pd.DataFrame({"step": STEPS, "task": k, "acc": one + ERROR * rng.standard_normal(len(STEPS)), "error": ERROR})
@@ -93,7 +93,7 @@ def table(curves: list[np.ndarray]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def test_p_is_adjusted_for_all_curves() -> None:
+def test_p_is_adjusted_for_all_curves():
     frame = table([turning(0.1), *[rising()] * 9]).assign(status="ok")
     parts = [part for _, part in frame.groupby("task")]
     result = fit_turns(parts, "step", "acc", "error", turn="max").table
@@ -101,7 +101,7 @@ def test_p_is_adjusted_for_all_curves() -> None:
     assert result.loc[0, "p_holm"] == pytest.approx(10 * result.loc[0, "p"])
 
 
-def test_a_table_with_known_errors_is_asked_where_its_curves_turn() -> None:
+def test_a_table_with_known_errors_is_asked_where_its_curves_turn():
     answer = raysweep.analyse(
         table([turning(0.12), rising(), rising()]),
         metric="acc:maximize",
@@ -115,7 +115,7 @@ def test_a_table_with_known_errors_is_asked_where_its_curves_turn() -> None:
     assert (answer.table["base"] < 0.3).all()
 
 
-def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> None:
+def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall():
     answer = raysweep.analyse(
         table([rising()] * 9 + [turning(0.12)]).assign(task=lambda frame: frame["task"].map("task {}".format)),
         metric="acc:maximize",
@@ -133,7 +133,7 @@ def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall() -> 
     assert [line[0] for line in page.rows] == ["task 9", "9 settings"]
 
 
-def test_a_point_with_a_known_error_has_the_interval_of_it() -> None:
+def test_a_point_with_a_known_error_has_the_interval_of_it():
     answer = raysweep.analyse(table([rising()]), "acc:maximize", "step", "task", error="error")
     means = cell_means(answer.runs.rows, "step", "acc", answer.workload)
     np.testing.assert_allclose(means.high - means.centre, 1.959964 * ERROR)

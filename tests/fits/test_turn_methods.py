@@ -12,16 +12,16 @@ from raysweep.fits.sample_size import Advice, ExpectedWidth, sample_size_advice
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
 
-def drawn(shape: str, turn: float, t: np.ndarray, draws: int, size: float, rng: np.random.Generator) -> np.ndarray:
+def drawn(shape, turn, t, draws, size, rng):
     """A curve of the benchmark with a range of 1, with independent noise of a size and a level of each draw's own."""
     fine, curve = TURNING[shape](np.linspace(0, 1, 2001) - turn), TURNING[shape](t - turn)
     return curve / np.ptp(fine) + size * rng.standard_normal((draws, len(t))) + rng.standard_normal((draws, 1))
 
 
-def test_doing_what_the_advice_says_halves_the_interval() -> None:
+def test_doing_what_the_advice_says_halves_the_interval():
     """Over curves and noise, the median interval after the advice is half the one before, within a factor 1.5."""
     rng = np.random.default_rng(11)
-    ratios: dict[str, list[float]] = {"draws": [], "points": []}
+    ratios = {"draws": [], "points": []}
     for shape in ("parabola", "sum of powers", "cusp", "uneven parabola"):
         for size in (0.01, 0.03, 0.1):
             for points in (9, 13):
@@ -50,7 +50,7 @@ def test_doing_what_the_advice_says_halves_the_interval() -> None:
         assert 0.5 / 1.5 <= np.median(values) <= 0.5 * 1.5, kind
 
 
-def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_interval() -> None:
+def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_interval():
     u, nothing = np.arange(7.0), float("nan")
     assert str(sample_size_advice(ExpectedWidth(0.0, 1.6), u, 3, 12)) == str(Advice(48, 0, nothing, nothing, True))
     assert sample_size_advice(ExpectedWidth(1.6, 0.0), u, 3, 12) == Advice(12, 2, 2.0, 4.0, True)
@@ -58,7 +58,7 @@ def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_in
     assert sample_size_advice(ExpectedWidth(1.0, 0.01), u, 0, 12) == Advice(12, 1, 0.0, 1.0, True)
 
 
-def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log() -> None:
+def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log():
     rng = np.random.default_rng(5)
     x = np.append(0.0, 2.0 ** np.arange(8))
     values = np.append(9.0, (np.arange(8) - 3.3) ** 2) + 0.05 * rng.standard_normal((5, 9))

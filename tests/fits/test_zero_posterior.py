@@ -14,7 +14,7 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
 
 @pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
-def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name: str) -> None:
+def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name):
     before = pd.read_csv(BEFORE, index_col=0)[name]
     held, ratios = [], []
     for line in lines(name, 1):
@@ -27,7 +27,7 @@ def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_no
     assert np.nanmedian(ratios) < 0.9
 
 
-def test_draws_that_are_missing_far_from_the_zero_do_not_move_it() -> None:
+def test_draws_that_are_missing_far_from_the_zero_do_not_move_it():
     """A search gives the cells near the zero more draws than the others; each draw has a shift of its own."""
     x, rng = np.linspace(0, 1, 9), np.random.default_rng(2)
     errors, widths = [], []
@@ -43,7 +43,7 @@ def test_draws_that_are_missing_far_from_the_zero_do_not_move_it() -> None:
     assert 0.9 < np.median(widths) < 1.3
 
 
-def test_a_curve_that_is_steep_at_its_zero_only_is_located() -> None:
+def test_a_curve_that_is_steep_at_its_zero_only_is_located():
     """A root of the distance looks like a kink that lies in no cell."""
     for points in (8, 12, 20):
         for number in range(4):
@@ -56,7 +56,7 @@ def test_a_curve_that_is_steep_at_its_zero_only_is_located() -> None:
 
 
 @pytest.mark.parametrize("draws", [4, 8])
-def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(draws: int) -> None:
+def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(draws):
     """Nine slices at once are read at 99.4 %, where the t of few draws is far beyond a normal number. Draws that differ
     by a shift move the zero of a straight line by as much, so its error is exactly that of their mean."""
     levels, x = (0.68, 0.95, 0.994), np.linspace(0, 1, 12)
@@ -76,7 +76,7 @@ def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(d
     assert 0.7 < expected[2] < 1.15  # the curve itself is not expected to be as large as the rarest noise of 4 draws
 
 
-def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zero() -> None:
+def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zero():
     """A search begins with cells of two draws, and goes on with two cells."""
     x, widths = np.linspace(4.5, 90, 20), []
     for number in range(12):
@@ -93,7 +93,7 @@ def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zer
 
 
 @pytest.mark.parametrize("size", [1e-7, 1e-3, 1.0])
-def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size: float) -> None:
+def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size):
     """The scatter of two draws has rank 1, and six more draws are at three points only."""
     x, rng = np.array([4.5, 27, 49.5, 54, 58.5, 63, 67.5, 90]), np.random.default_rng(1)
     for _ in range(8):
@@ -106,7 +106,7 @@ def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size: float
             assert zero.high - zero.low < 2 + 400 * size
 
 
-def test_slices_that_move_together_are_held_at_once_by_a_level_below_bonferroni() -> None:
+def test_slices_that_move_together_are_held_at_once_by_a_level_below_bonferroni():
     rng = np.random.default_rng(1)
     scatter, shared, shares = rng.standard_normal((400, 9)), rng.standard_normal((400, 1)) * np.ones(9), np.ones(9)
     apart, together = (simultaneous_level(0.95, each, shares, 9) for each in (scatter, shared))
@@ -119,7 +119,7 @@ def test_slices_that_move_together_are_held_at_once_by_a_level_below_bonferroni(
     assert simultaneous_level(0.95, shared[:4], shares, 9) == pytest.approx(apart, abs=2e-4)  # too few draws to know
 
 
-def test_the_table_holds_all_slices_at_once_by_less_than_bonferroni_where_draws_are_shared() -> None:
+def test_the_table_holds_all_slices_at_once_by_less_than_bonferroni_where_draws_are_shared():
     rng, x = np.random.default_rng(3), np.linspace(0, 1, 12)
     shift = 0.1 * rng.standard_normal((30, 1))
     parts = [

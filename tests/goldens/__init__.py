@@ -8,11 +8,8 @@ Nets train in float64 here. In float32, the order in which a processor adds numb
 fifty steps at a large learning rate make some per cent of that: such rows say which processor computed them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import torch
@@ -20,13 +17,6 @@ import torch
 import raysweep
 from raysweep.workloads.multiview import stages as multiview
 from raysweep.workloads.vision import eigen_cam, examination, masked, pixels, training
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas
-
-    from raysweep.trial.context import Context
 
 _LINEAR = {"fixed.dim": 60, "seeds": 2}
 _TINY = {
@@ -85,7 +75,7 @@ _FULL = {
     "resources": None,
 }
 
-SPACES: dict[str, dict[str, Any]] = {
+SPACES = {
     "covariance": _COVARIANCE,
     "covariance_boundary": {**_COVARIANCE, "axes.shift_norm": [0.5, 1, 2]},
     "dataset_distance": {**_LINEAR, "axes.overlap_angle": [9, 90, 180], "fixed.distance_samples": 40},
@@ -255,12 +245,12 @@ OLD_STORAGE = Path(__file__).parent / "storage"
 """A storage as version 0.1.0 left it when it was stopped half-way: two sweeps, and the store of their stages."""
 
 
-def path_of(name: str) -> Path:
+def path_of(name):
     return Path(__file__).parent / f"{name}.csv"
 
 
 @contextlib.contextmanager
-def float64() -> Iterator[None]:
+def float64():
     """Nets of vision, language and multiview, and what they take, are in float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -272,15 +262,15 @@ def float64() -> Iterator[None]:
         yield
 
 
-def _wide_pixels(some: torch.Tensor) -> torch.Tensor:
+def _wide_pixels(some):
     return pixels.scaled(some).double()
 
 
-def _wide_sent(values: Any, context: Context) -> torch.Tensor:
+def _wide_sent(values, context):
     return torch.as_tensor(values, dtype=torch.float64).to(context.device)
 
 
-def rows_of(name: str, storage: Path) -> pandas.DataFrame:
+def rows_of(name, storage):
     """The rows that the small version of a space gives today, computed in this process."""
     with float64():
         sweep = raysweep.run(

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.goldens import SPACES, path_of, rows_of
 
 
-def main() -> int:
+def main():
     """Exit code 1 if --check found a difference."""
     parser = argparse.ArgumentParser(prog="python -m tests.goldens", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")

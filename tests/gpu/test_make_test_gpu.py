@@ -18,7 +18,7 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.arg
 
 
 @pytest.mark.long
-def test_every_test_of_a_gpu_is_found_where_ray_and_mlflow_are_missing() -> None:
+def test_every_test_of_a_gpu_is_found_where_ray_and_mlflow_are_missing():
     (line,) = re.findall(r"^test-gpu:.*\n\t.* -m pytest (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     folders = [ROOT / word for word in line.split() if word.startswith("tests/")]
     done = subprocess.run(

@@ -5,13 +5,11 @@ import io
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUIET, Call, ok, run
+from conftest import QUIET, ok, run
 from logging_workload import WORKLOAD
 from spaces import logging_space, written
 from test_ledger import row
@@ -24,9 +22,9 @@ from raysweep.trial import chain
 INLINE = (*QUIET, "--executor", "inline")
 
 
-def expected(space: dict[str, Any]) -> list[tuple[Any, ...]]:
+def expected(space):
     """(epochs, rate, seed, stage, step, loss) of each line, by the formulas of the workload."""
-    lines: list[tuple[Any, ...]] = []
+    lines = []
     for epochs in space["axes"]["epochs"]:
         for rate in space["axes"]["rate"]:
             for seed in range(space["seeds"]):
@@ -35,12 +33,12 @@ def expected(space: dict[str, Any]) -> list[tuple[Any, ...]]:
     return lines
 
 
-def lines_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+def lines_of(table):
     names = ["epochs", "rate", "seed", "stage", "step", "loss"]
     return [tuple(line) for line in table[names].itertuples(index=False)]
 
 
-def close(table: pd.DataFrame, space: dict[str, Any]) -> bool:
+def close(table, space):
     """Whether these are the curves of the space, every line in its place."""
     lines, reference = lines_of(table), expected(space)
     return len(lines) == len(reference) and all(
@@ -50,12 +48,12 @@ def close(table: pd.DataFrame, space: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def sweep(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> raysweep.Sweep:
+def sweep(call, sandbox, storage, tmp_path):
     ok(call("run", written(tmp_path, logging_space()), *INLINE, "--storage", storage))
     return raysweep.open("logged", storage)
 
 
-def test_the_table_has_every_point_of_every_stage_in_plan_order(sweep: raysweep.Sweep) -> None:
+def test_the_table_has_every_point_of_every_stage_in_plan_order(sweep):
     table = sweep.curves()
     assert close(table, logging_space())
     assert list(table.columns) == [
@@ -69,7 +67,7 @@ def test_the_table_has_every_point_of_every_stage_in_plan_order(sweep: raysweep.
     assert (tune["rate_logged"] == tune["rate"] / (tune["step"] + 1)).all()
 
 
-def test_the_command_prints_the_table_in_full_precision(sweep: raysweep.Sweep, call: Call, tmp_path: Path) -> None:
+def test_the_command_prints_the_table_in_full_precision(sweep, call, tmp_path):
     storage = sweep.folder.parent
     printed = call("results", "logged", "--curves", "--storage", storage)
     assert (printed.code, printed.err) == (0, "")
@@ -84,16 +82,14 @@ def test_the_command_prints_the_table_in_full_precision(sweep: raysweep.Sweep, c
     pd.testing.assert_frame_equal(pd.read_parquet(path), table)
 
 
-def test_sweeps_in_one_table_show_what_differs_between_them(
-    sweep: raysweep.Sweep, call: Call, storage: Path, tmp_path: Path
-) -> None:
+def test_sweeps_in_one_table_show_what_differs_between_them(sweep, call, storage, tmp_path):
     other = logging_space(name="other", axes={"rate": [2.0]}, fixed={"epochs": 4})
     ok(call("run", written(tmp_path, other), *INLINE, "--storage", storage))
     lines = list(csv.DictReader(io.StringIO(call("results", "logged", "other", "--curves", "--storage", storage).out)))
     assert {(line["sweep"], line["epochs"]) for line in lines} == {("logged", "2"), ("logged", "3"), ("other", "4")}
 
 
-def test_without_curves_there_is_a_header_and_a_line_that_says_why(call: Call, storage: Path, space: Path) -> None:
+def test_without_curves_there_is_a_header_and_a_line_that_says_why(call, storage, space):
     ok(call("run", space, *INLINE, "--storage", storage))
     printed = ok(call("results", "small", "--curves", "--storage", storage))
     assert printed.out == "sweep,cell,seed,status,stage,step,overlap_angle,gamma\n"
@@ -114,7 +110,7 @@ def test_without_curves_there_is_a_header_and_a_line_that_says_why(call: Call, s
         ),
     ],
 )
-def test_rows_that_have_no_curves_are_told_from_no_rows(rows: int, why: str, sweep: raysweep.Sweep, call: Call) -> None:
+def test_rows_that_have_no_curves_are_told_from_no_rows(rows, why, sweep, call):
     folder = sweep.folder / "ledger"
     cell = sweep.cells.ids[0]
     for path in list(folder.iterdir()):
@@ -125,7 +121,7 @@ def test_rows_that_have_no_curves_are_told_from_no_rows(rows: int, why: str, swe
     assert printed.err == f"logged: no learning curves, because {why}\n"
 
 
-def test_a_diverged_row_keeps_its_curve(call: Call, sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_diverged_row_keeps_its_curve(call, sandbox, storage, tmp_path):
     space = logging_space(axes={"epochs": [2], "rate": [0.5, 1000.0]}, seeds=1)
     ok(call("run", written(tmp_path, space), *INLINE, "--storage", storage))
     table = raysweep.open("logged", storage).curves()
@@ -134,9 +130,7 @@ def test_a_diverged_row_keeps_its_curve(call: Call, sandbox: Path, storage: Path
     assert wild["loss"].tolist() == [1.0, math.inf, math.inf, math.inf]
 
 
-def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
-    sweep: raysweep.Sweep, call: Call, tmp_path: Path
-) -> None:
+def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(sweep, call, tmp_path):
     space = logging_space(name="again", axes={"epochs": [2, 3], "rate": [4.0]})
     ok(call("run", written(tmp_path, space), *INLINE, "--storage", sweep.folder.parent))
     table = raysweep.open("again", sweep.folder.parent).curves()
@@ -145,7 +139,7 @@ def test_another_sweep_that_reuses_the_kept_stage_has_its_curve_too(
     assert (warm["accuracy"].notna() == (warm["step"] % 2 == 0)).all()
 
 
-def test_a_part_of_a_sweep_has_the_curves_of_its_rows(sweep: raysweep.Sweep) -> None:
+def test_a_part_of_a_sweep_has_the_curves_of_its_rows(sweep):
     """What rows share stands in the first row of their pack, which a part need not have."""
     space = logging_space(axes={"epochs": [3], "rate": [1.0]})
     part = run(sweep.folder.parent, space)
@@ -153,7 +147,7 @@ def test_a_part_of_a_sweep_has_the_curves_of_its_rows(sweep: raysweep.Sweep) -> 
     assert close(part.curves(), space)
 
 
-def test_damage_and_resume_keep_all_curves(sweep: raysweep.Sweep, call: Call) -> None:
+def test_damage_and_resume_keep_all_curves(sweep, call):
     for path in sorted((sweep.folder / "ledger").iterdir()):
         whole = path.read_bytes()
         path.write_bytes(whole[:-7])
@@ -163,11 +157,11 @@ def test_damage_and_resume_keep_all_curves(sweep: raysweep.Sweep, call: Call) ->
         assert close(sweep.curves(), logging_space())
 
 
-def test_what_is_computed_again_takes_no_curve_from_other_rows(tmp_path: Path) -> None:
+def test_what_is_computed_again_takes_no_curve_from_other_rows(tmp_path):
     """A later attempt replaces the row in which the curve stood that others share."""
     curve = {"step": [1.0, 2.0], "loss": [math.inf, math.nan]}
-    shared: ledger.Row = {**row("a"), "stages": {"warm": ["id"]}, "shared_curves": {"id": curve}}
-    other: ledger.Row = {**row("b"), "stages": {"warm": ["id"]}}
+    shared = {**row("a"), "stages": {"warm": ["id"]}, "shared_curves": {"id": curve}}
+    other = {**row("b"), "stages": {"warm": ["id"]}}
     ledger.write_segment(ledger.segment_path(tmp_path, "p", 1), [shared, other])
     ledger.write_segment(ledger.segment_path(tmp_path, "q", 2), [row("a", attempt=2)])
     contents = ledger.read(tmp_path)
@@ -175,11 +169,11 @@ def test_what_is_computed_again_takes_no_curve_from_other_rows(tmp_path: Path) -
     assert repr({name: list(values) for name, values in kept["warm"].items()}) == repr(curve)
 
 
-def test_merging_keeps_all_curves_and_writes_each_once(sweep: raysweep.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_keeps_all_curves_and_writes_each_once(sweep, monkeypatch):
     folder = sweep.folder / "ledger"
     for number, path in enumerate(sorted(folder.iterdir())):
         rows = ledger.read_segment(path)
-        again: list[ledger.Row] = [{**each, "attempt": 2} for each in rows]
+        again = [{**each, "attempt": 2} for each in rows]
         ledger.write_segment(ledger.segment_path(folder, f"{number:016x}", 2), again)
         ledger.write_segment(ledger.segment_path(folder, f"{number:016x}", 3), [{**rows[0], "attempt": 3}])
     monkeypatch.setattr(compaction, "MORE_THAN", 1)
@@ -189,21 +183,21 @@ def test_merging_keeps_all_curves_and_writes_each_once(sweep: raysweep.Sweep, mo
     assert merged.read_text().count('"accuracy":[') == 2 * 3  # seeds x epochs: the points of the kept stage
 
 
-def test_the_curve_of_the_latest_attempt_counts(tmp_path: Path) -> None:
+def test_the_curve_of_the_latest_attempt_counts(tmp_path):
     for place, (attempt, loss) in enumerate(((2, 2.0), (3, 3.0), (1, 1.0))):
-        logged: ledger.Row = {**row(attempt=attempt), "shared_curves": {"id": {"step": [1.0], "loss": [loss]}}}
+        logged = {**row(attempt=attempt), "shared_curves": {"id": {"step": [1.0], "loss": [loss]}}}
         ledger.write_segment(ledger.segment_path(tmp_path, str(place), attempt), [logged])
     assert list(ledger.read(tmp_path).shared_curves["id"][1]["loss"]) == [3.0]
 
 
-def test_curves_one_after_the_other_have_gaps_where_a_metric_is_missing() -> None:
+def test_curves_one_after_the_other_have_gaps_where_a_metric_is_missing():
     joined = curves.one_after_the_other([{"step": [1.0], "a": [5.0]}, {"step": [2.0, 3.0], "b": [6.0, 7.0]}])
     assert repr({name: list(values) for name, values in joined.items()}) == repr(
         {"step": [1.0, 2.0, 3.0], "a": [5.0, math.nan, math.nan], "b": [math.nan, 6.0, 7.0]}
     )
 
 
-def test_the_points_of_a_stage_are_one_curve_if_it_is_not_kept_too() -> None:
+def test_the_points_of_a_stage_are_one_curve_if_it_is_not_kept_too():
     loose = replace(WORKLOAD, stages=tuple(replace(stage, keeps=False) for stage in WORKLOAD.stages))
     columns = {"epochs": np.array([3]), "rate": np.array([0.5])}
     found = chain.compute(loose, columns, np.array([1]), None, ())

@@ -5,11 +5,9 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, files_of, ok
+from conftest import QUIET, assert_same_rows, files_of, ok
 
 from raysweep.ledger import segments
 from raysweep.storage import files
@@ -17,7 +15,7 @@ from raysweep.storage.sealed import Damaged
 from tests.chaos.waiting import PATIENCE
 
 
-def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> segments.Row:
+def row(cell="c", seed=0, attempt=1, **metrics):
     return {
         "cell": cell,
         "seed": seed,
@@ -29,7 +27,7 @@ def row(cell: str = "c", seed: int = 0, attempt: int = 1, **metrics: float) -> s
     }
 
 
-def same(one: list[segments.Row], other: list[segments.Row]) -> bool:
+def same(one, other):
     """Equality for which NaN is NaN."""
     return repr(one) == repr(other)
 
@@ -42,7 +40,7 @@ ROWS = [
 ]
 
 
-def test_rows_come_back_exactly(tmp_path: Path) -> None:
+def test_rows_come_back_exactly(tmp_path):
     path = segments.segment_path(tmp_path, "p", 1)
     segments.write_segment(path, ROWS)
     assert same(segments.read_segment(path), ROWS)
@@ -51,12 +49,12 @@ def test_rows_come_back_exactly(tmp_path: Path) -> None:
         json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
-def test_a_segment_without_rows_is_whole(tmp_path: Path) -> None:
+def test_a_segment_without_rows_is_whole(tmp_path):
     segments.write_segment(tmp_path / "p-1.jsonl", [])
     assert segments.read_segment(tmp_path / "p-1.jsonl") == []
 
 
-def test_no_damage_goes_unseen(tmp_path: Path) -> None:
+def test_no_damage_goes_unseen(tmp_path):
     path = tmp_path / "p-1.jsonl"
     segments.write_segment(path, ROWS)
     whole = path.read_bytes()
@@ -90,7 +88,7 @@ def test_no_damage_goes_unseen(tmp_path: Path) -> None:
         assert same(rows, ROWS), content  # a blank more in the trailer changes nothing that was recorded
 
 
-def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path: Path) -> None:
+def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path):
     path = tmp_path / "p-1.jsonl"
     kept = []
     for content in (b"first", b"second"):
@@ -101,7 +99,7 @@ def test_what_is_set_aside_is_kept_and_read_no_more(tmp_path: Path) -> None:
     segments.write_segment(path, ROWS)
 
 
-def test_a_later_attempt_replaces_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_attempt_replaces_an_earlier_one(tmp_path):
     for pack, attempt in (("z", 1), ("a", 2), ("m", 10), ("b", 9)):
         segments.write_segment(segments.segment_path(tmp_path, pack, attempt), [row("c", 0, attempt, y=float(attempt))])
     contents = segments.read(tmp_path)
@@ -109,13 +107,13 @@ def test_a_later_attempt_replaces_an_earlier_one(tmp_path: Path) -> None:
     assert contents.repeated == 3
 
 
-def test_of_one_attempt_one_publication_counts_whatever_the_order_of_reading(tmp_path: Path) -> None:
+def test_of_one_attempt_one_publication_counts_whatever_the_order_of_reading(tmp_path):
     for pack in "ab":
         segments.write_segment(segments.segment_path(tmp_path, pack, 1), [row("c", 0, 1, y=float(ord(pack)))])
     assert [segments.read(tmp_path).rows[("c", 0)]["metrics"]["y"] for _ in range(3)] == [97.0] * 3
 
 
-def test_a_published_segment_is_never_replaced(tmp_path: Path) -> None:
+def test_a_published_segment_is_never_replaced(tmp_path):
     path = tmp_path / "p-1.jsonl"
     segments.write_segment(path, [row(y=1.0, z=math.nan)])
     segments.write_segment(path, [{**row(y=1.0, z=math.nan), "seconds": 0.2, "host": "other"}])  # lost and tried again
@@ -137,7 +135,7 @@ print(sum(files.create(paths.locate(sys.argv[1]) / f"file-{i}", content) for i i
 """
 
 
-def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
+def test_of_many_processes_one_publishes(tmp_path):
     publishers = [
         subprocess.Popen(
             [sys.executable, "-c", PUBLISHER, str(tmp_path), letter, "100000", str(FILES)],
@@ -158,7 +156,7 @@ def test_of_many_processes_one_publishes(tmp_path: Path) -> None:
     assert all(text == text[0] * 100_000 for text in contents)
 
 
-def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing_behind(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="."):
         files.replace(tmp_path / "folder", b"content")
@@ -167,29 +165,27 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path: Path) -> None:
+def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path):
     files.create(tmp_path / "published", b"")
     (tmp_path / "usual").touch()
     assert (tmp_path / "published").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 @pytest.fixture
-def sweep(call: Call, apart: Path, storage: Path) -> Path:
+def sweep(call, apart, storage):
     """A finished sweep `small` of several segments; returns its ledger."""
     ok(call("run", apart, "--storage", storage, *QUIET, "--executor", "inline"))
     assert len(list((storage / "small" / "ledger").iterdir())) == 3
     return storage / "small" / "ledger"
 
 
-def table(call: Call, storage: Path) -> list[dict[str, Any]]:
+def table(call, storage):
     outcome = ok(call("results", "small", "--format", "json", "--storage", storage))
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(outcome.out)]
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no trailer"])
-def test_a_damaged_segment_is_told_left_out_and_computed_again(
-    damage: str, call: Call, sweep: Path, storage: Path
-) -> None:
+def test_a_damaged_segment_is_told_left_out_and_computed_again(damage, call, sweep, storage):
     before = table(call, storage)
     path = sorted(sweep.iterdir())[1]
     whole = path.read_bytes()
@@ -217,7 +213,7 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(
     assert "damaged" not in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
 
 
-def test_what_a_dying_writer_leaves_is_no_row(call: Call, sweep: Path, storage: Path) -> None:
+def test_what_a_dying_writer_leaves_is_no_row(call, sweep, storage):
     before = table(call, storage)
     (sweep / ".p-1.jsonl.abc.part").write_bytes(b'{"cell": ')
     (sweep.parent / ".sweep.json.abc.part").write_bytes(b"{")
@@ -231,8 +227,8 @@ def test_what_a_dying_writer_leaves_is_no_row(call: Call, sweep: Path, storage: 
 
 
 @pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links on this system")
-def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
+def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path, monkeypatch):
+    def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)

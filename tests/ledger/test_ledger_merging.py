@@ -1,11 +1,10 @@
 """Many small segments of a ledger become few, and no row is lost, doubled or out of sight meanwhile."""
 
 import signal
-from pathlib import Path
 
 import pytest
 from auditing import just_before
-from conftest import QUIET, Call, assert_same_rows, files_of, ok
+from conftest import QUIET, assert_same_rows, files_of, ok
 from spaces import small_space, written
 from test_ledger import row, table
 
@@ -15,7 +14,7 @@ from raysweep.ledger import segments as ledger
 MANY = compaction.MORE_THAN + 20  # segments
 
 
-def filled(folder: Path, segments: int = MANY, rows: int = 4) -> dict[tuple[str, int], ledger.Row]:
+def filled(folder, segments=MANY, rows=4):
     """A ledger of small segments, every fifth of which is a second attempt at the rows of the one before; its rows."""
     for number in range(segments):
         again = number % 5 == 4
@@ -27,7 +26,7 @@ def filled(folder: Path, segments: int = MANY, rows: int = 4) -> dict[tuple[str,
     return ledger.read(folder).rows
 
 
-def test_merging_keeps_every_row_once(tmp_path: Path) -> None:
+def test_merging_keeps_every_row_once(tmp_path):
     before = filled(tmp_path, rows=compaction.ROWS // 100)
     assert compaction.compact(tmp_path) == MANY
     assert len(list(tmp_path.iterdir())) == 2
@@ -40,14 +39,14 @@ def test_merging_keeps_every_row_once(tmp_path: Path) -> None:
     assert ledger.read(tmp_path).rows == {**before, ("0000", 0): row("0000", 0, 3, y=-1.0)}
 
 
-def test_few_segments_are_left_as_they_are(tmp_path: Path) -> None:
+def test_few_segments_are_left_as_they_are(tmp_path):
     filled(tmp_path, compaction.MORE_THAN)
     recorded = files_of(tmp_path)
     assert compaction.compact(tmp_path) == 0
     assert files_of(tmp_path) == recorded
 
 
-def test_a_damaged_segment_is_not_merged(tmp_path: Path) -> None:
+def test_a_damaged_segment_is_not_merged(tmp_path):
     before = filled(tmp_path)
     path = tmp_path / f"{7:016x}-1.jsonl"
     path.write_bytes(path.read_bytes()[:-5])
@@ -61,7 +60,7 @@ def test_a_damaged_segment_is_not_merged(tmp_path: Path) -> None:
     ("rows", "steps"),
     [(4, 0), (4, 1), (4, 2), (4, 60), (4, MANY), (compaction.ROWS // 100, 101), (compaction.ROWS // 100, 110)],
 )
-def test_merging_cut_short_anywhere_loses_and_doubles_no_row(rows: int, steps: int, tmp_path: Path) -> None:
+def test_merging_cut_short_anywhere_loses_and_doubles_no_row(rows, steps, tmp_path):
     """Ctrl-C after so many files were published or removed; the next driver finishes the job."""
     before = filled(tmp_path, rows=rows)
     with (
@@ -77,11 +76,11 @@ def test_merging_cut_short_anywhere_loses_and_doubles_no_row(rows: int, steps: i
     assert ledger.read(tmp_path).rows == before
 
 
-def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path) -> None:
+def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path):
     before = filled(tmp_path)
     recorded = files_of(tmp_path)
 
-    def lost() -> None:
+    def lost():
         raise PermissionError("somebody else's")
 
     with pytest.raises(PermissionError):
@@ -90,22 +89,20 @@ def test_nothing_is_removed_by_a_driver_that_lost_its_sweep(tmp_path: Path) -> N
     assert ledger.read(tmp_path).rows == before
 
 
-def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(tmp_path: Path) -> None:
+def test_whoever_listed_the_ledger_before_a_merger_reads_every_row(tmp_path):
     before = filled(tmp_path)
     with just_before("open", ending=".jsonl", do=lambda: compaction.compact(tmp_path)):
         assert ledger.read(tmp_path).rows == before
     assert len(files_of(tmp_path)) == 1
 
 
-def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(tmp_path, monkeypatch):
     """A folder is listed piece by piece: what is removed before its turn and published after it is in no piece."""
     before = filled(tmp_path)
     compaction.compact(tmp_path)
     segments, listings = ledger.segments, []
 
-    def torn(folder: Path) -> list[Path]:
+    def torn(folder):
         listings.append(segments(folder))
         return listings[-1][1:] if len(listings) == 1 else listings[-1]
 
@@ -113,7 +110,7 @@ def test_a_listing_in_which_a_merger_hid_both_old_and_new_is_repeated(
     assert ledger.read(tmp_path).rows == before
 
 
-def test_a_run_merges_its_segments_at_its_end(call: Call, apart: Path, tmp_path: Path, storage: Path) -> None:
+def test_a_run_merges_its_segments_at_its_end(call, apart, tmp_path, storage):
     seeds = ("--set", f"seeds={compaction.MORE_THAN + 1}")
     ok(call("run", apart, *seeds, "--storage", storage, *QUIET, "--executor", "inline"))
     assert [path.name[:7] for path in (storage / "small" / "ledger").iterdir()] == ["merged-"]

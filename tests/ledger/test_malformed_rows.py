@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, ok
+from conftest import QUIET, ok
 
 from raysweep.ledger import segments
 from raysweep.storage.sealed import Damaged
 
-ROW: dict[str, Any] = {
+ROW = {
     "cell": "0123456789abcdef",
     "seed": 0,
     "status": "ok",
@@ -32,7 +30,7 @@ ROW: dict[str, Any] = {
     "error": "Traceback \U0001f4a5",
 }
 HUGE = 10**400
-VALUES: dict[str, list[Any]] = {
+VALUES = {
     "cell": [None, 3, ["a"], {}],
     "seed": [None, "0", [0], {}, 0.0, True, -1, HUGE, 2**63],
     "status": [None, 3, ["ok"], {}, "fine", ""],
@@ -63,26 +61,26 @@ MALFORMED = {
 }
 
 
-def sealed(*lines: Any) -> bytes:
+def sealed(*lines):
     """A segment with these lines, whatever they are, and the checksum that belongs to them."""
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     trailer = {"rows": len(lines), "sha256": hashlib.sha256(content).hexdigest()}
     return content + json.dumps(trailer).encode() + b"\n"
 
 
-def test_a_row_with_every_key_is_a_row(tmp_path: Path) -> None:
+def test_a_row_with_every_key_is_a_row(tmp_path):
     (tmp_path / "p-1.jsonl").write_bytes(sealed(ROW))
     assert segments.read_segment(tmp_path / "p-1.jsonl")[0]["error"] == ROW["error"]
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_what_is_no_row_is_damage(kind: str, tmp_path: Path) -> None:
+def test_what_is_no_row_is_damage(kind, tmp_path):
     (tmp_path / "p-1.jsonl").write_bytes(sealed(ROW, MALFORMED[kind]))
     with pytest.raises(Damaged):
         segments.read_segment(tmp_path / "p-1.jsonl")
 
 
-def test_malformed_segments_are_a_line_each_wherever_the_ledger_is_read(call: Call, small: Path) -> None:
+def test_malformed_segments_are_a_line_each_wherever_the_ledger_is_read(call, small):
     before = call("results", "small", "--storage", small.parent).out
     for kind, line in MALFORMED.items():
         (small / "ledger" / f"row-{kind}.jsonl").write_bytes(sealed(line))
@@ -94,7 +92,7 @@ def test_malformed_segments_are_a_line_each_wherever_the_ledger_is_read(call: Ca
     assert call("results", "small", "--storage", small.parent).out == before
 
 
-def test_an_error_that_quotes_a_name_that_is_no_utf8_is_kept(tmp_path: Path) -> None:
+def test_an_error_that_quotes_a_name_that_is_no_utf8_is_kept(tmp_path):
     path = tmp_path / "p-1.jsonl"
     path.write_bytes(sealed(ROW))
     (row,) = segments.read_segment(path)

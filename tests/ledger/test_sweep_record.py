@@ -3,27 +3,26 @@
 import errno
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, ok, refused
+from conftest import QUIET, ok, refused
 from functions import quietly
 
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 
 
-def content(folder: Path) -> dict[str, Any]:
+def content(folder):
     """What the record of a sweep holds, without its seal."""
     return {key: value for key, value in json.loads((folder / "sweep.json").read_text()).items() if key != "sha256"}
 
 
-def unsealed(folder: Path, **changes: Any) -> None:
+def unsealed(folder, **changes):
     """Write the record as versions before the seal did."""
     (folder / "sweep.json").write_text(json.dumps({**content(folder), **changes, "format": 1}, indent=1) + "\n")
 
 
-def test_no_bit_of_a_record_is_changed_unseen(small: Path) -> None:
+def test_no_bit_of_a_record_is_changed_unseen(small):
     file = small / "sweep.json"
     whole = file.read_bytes()
     damaged = [whole[:i] + bytes([whole[i] ^ 1 << i % 8]) + whole[i + 1 :] for i in range(len(whole))]
@@ -37,7 +36,7 @@ def test_no_bit_of_a_record_is_changed_unseen(small: Path) -> None:
             sweep_record.load(small)
 
 
-def test_a_damaged_record_is_one_line_with_its_remedy(call: Call, small: Path) -> None:
+def test_a_damaged_record_is_one_line_with_its_remedy(call, small):
     file, space = small / "sweep.json", small.parent.parent / "small.yaml"
     before = call("results", "small", "--storage", small.parent).out
     file.write_bytes(file.read_bytes().replace(b"0.3", b"0.2", 1))
@@ -48,7 +47,7 @@ def test_a_damaged_record_is_one_line_with_its_remedy(call: Call, small: Path) -
     assert call("results", "small", "--storage", small.parent).out == before
 
 
-def test_a_record_from_before_the_seal_is_read_and_sealed_at_its_next_write(call: Call, small: Path) -> None:
+def test_a_record_from_before_the_seal_is_read_and_sealed_at_its_next_write(call, small):
     before = call("results", "small", "--storage", small.parent).out
     unsealed(small)
     assert call("results", "small", "--storage", small.parent).out == before
@@ -58,7 +57,7 @@ def test_a_record_from_before_the_seal_is_read_and_sealed_at_its_next_write(call
     refused(call("results", "small", "--storage", small.parent), f"{small / 'sweep.json'}: ")
 
 
-def test_rows_of_no_cell_are_counted(call: Call, small: Path) -> None:
+def test_rows_of_no_cell_are_counted(call, small):
     changed = content(small)["space"]
     changed["axes"]["gamma"][0] += 0.01
     unsealed(small, space=changed)
@@ -71,11 +70,11 @@ def test_rows_of_no_cell_are_counted(call: Call, small: Path) -> None:
     assert call("status", "small", "--storage", small.parent).out.startswith("small: finished, 18 of 18 rows")
 
 
-def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage: Path) -> None:
-    def growing(x: int, seed: int) -> float:
+def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage):
+    def growing(x, seed):
         return float(x)
 
-    messages: list[str] = []
+    messages = []
     for version in (1, 2):
         sweep = quietly(growing, storage, axes={"x": [1, 2]}, version=version, say=messages.append)
     assert len(sweep.results()) == 2
@@ -83,19 +82,17 @@ def test_rows_of_an_earlier_version_of_a_function_are_not_counted(storage: Path)
     assert len(list((storage / "growing" / "ledger").iterdir())) > 1
 
 
-def test_rows_outside_a_part_are_not_counted(call: Call, small: Path) -> None:
+def test_rows_outside_a_part_are_not_counted(call, small):
     part = ok(call("run", small.parent.parent / "small.yaml", "--storage", small.parent, *QUIET, "--set", "seeds=1"))
     assert "no cell" not in part.err
 
 
 @pytest.mark.parametrize("name", ["sweep.json", "ledger"])
-def test_a_file_that_the_disk_cannot_read_is_one_line(
-    name: str, call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_the_disk_cannot_read_is_one_line(name, call, small, monkeypatch):
     broken = small / name if name == "sweep.json" else next((small / name).iterdir())
     usual = Path.read_bytes
 
-    def read_bytes(path: Path) -> bytes:
+    def read_bytes(path):
         if path == broken:
             raise OSError(errno.EIO, "Input/output error")  # read() names no file
         return usual(path)

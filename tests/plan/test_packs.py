@@ -2,11 +2,10 @@
 store. (What memory has to do with it is in test_stages.py.)"""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, Call
+from conftest import QUIET
 from spaces import STEP, language_space, small_space, written
 
 from raysweep import workloads
@@ -14,13 +13,13 @@ from raysweep.driver.placement import Placement
 from raysweep.driver.progress import duration
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import estimate
-from raysweep.plan.packs import Pack, Packing, make_packs
+from raysweep.plan.packs import Packing, make_packs
 from raysweep.plan.row_stages import RowStages
 from raysweep.space.schema import validate
 from raysweep.workloads.declaration import Cost
 
 
-def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
+def packs_of(workers, seeds, shared, row):
     """Of 40 rows a draw that share so many seconds and take so many each, kept nowhere."""
     space = validate(small_space(axes={"gamma": {"linspace": [0.1, 4, 40]}}, seeds=seeds))
     workload = replace(
@@ -35,7 +34,7 @@ def packs_of(workers: int, seeds: int, shared: float, row: float) -> list[Pack]:
     return packs
 
 
-def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
+def test_rows_are_cut_apart_where_that_ends_the_whole_earlier():
     assert [len(pack) for pack in packs_of(2, 1, 0.0, 1.0)] == [8] * 5
     assert [(len(pack), pack.seconds) for pack in packs_of(2, 1, 10.0, 1.0)] == [(20, 30.0)] * 2  # whole: 50 s
     assert [len(pack) for pack in packs_of(1, 1, 10.0, 1.0)] == [40]  # there is nobody to share it with
@@ -46,7 +45,7 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier() -> None:
     assert {len(pack) for pack in packs_of(2, 20, 1.0, 20.0)} == {8}  # what is done again is next to nothing
 
 
-def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them() -> None:
+def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them():
     space = validate(
         language_space(
             axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
@@ -68,7 +67,7 @@ def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them(
     assert sum(pack.seconds for pack in there) == pytest.approx(sum(pack.seconds for pack in packs))
 
 
-def test_a_dry_run_says_what_its_packs_take(call: Call, storage: Path, tmp_path: Path) -> None:
+def test_a_dry_run_says_what_its_packs_take(call, storage, tmp_path):
     """The distance of two data sets is worked out in every pack anew."""
     asked = small_space(
         axes={"overlap_angle": {"linspace": [2, 80, 40]}},

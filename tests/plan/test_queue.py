@@ -1,10 +1,9 @@
 """The queue of packs: what can begin, in which order, and how near that comes to the best that any order could do."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
 from raysweep.driver.placement import wall_seconds
 from raysweep.plan import queue
@@ -16,7 +15,7 @@ Graph = Sequence[tuple[float, Sequence[int]]]
 """Packs, parents first: of each the seconds, and the packs before it."""
 
 
-def packs_of(graph: Graph) -> list[Pack]:
+def packs_of(graph):
     """Every pack with something after it is one of stages."""
     parents = {other for _, before in graph for other in before}
     result = []
@@ -29,42 +28,42 @@ def packs_of(graph: Graph) -> list[Pack]:
     return result
 
 
-def one_round(packs: Sequence[Pack], **options: Callable[..., bool]) -> PackQueue:
+def one_round(packs, **options):
     rounds = iter([packs])
     return PackQueue(lambda: next(rounds, []), **options)
 
 
-def ready(waiting: PackQueue) -> list[Pack]:
+def ready(waiting):
     result = []
     while (pack := waiting.next()) is not None:
         result.append(pack)
     return result
 
 
-def names(packs: Sequence[Pack]) -> str:
+def names(packs):
     return " ".join(pack.id for pack in packs)
 
 
 # How near to the best
 
 
-def chains(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
-    graph: list[tuple[float, list[int]]] = []
+def chains(random, cost):
+    graph = []
     for _ in range(random.integers(1, 12)):
         for place in range(random.integers(1, 10)):
             graph.append((cost(), [len(graph) - 1] if place else []))
     return graph
 
 
-def tree(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+def tree(random, cost):
     count = int(random.integers(2, 120))
     return [(cost(), [int(random.integers(max(0, number - 8), number))] if number else []) for number in range(count)]
 
 
-def trunk_with_branches(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+def trunk_with_branches(random, cost):
     """A trunk of several points, at each of which some pretrainings branch off, and rows from these."""
-    graph: list[tuple[float, list[int]]] = []
-    trunk: list[int] = []
+    graph = []
+    trunk = []
     for _ in range(random.integers(2, 12)):
         graph.append((cost(), trunk[-1:]))
         trunk.append(len(graph) - 1)
@@ -75,7 +74,7 @@ def trunk_with_branches(random: np.random.Generator, cost: Callable[[], float]) 
     return graph
 
 
-def many_rows(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
+def many_rows(random, cost):
     stages = [(cost(), []) for _ in range(random.integers(1, 6))]
     rows = [
         (cost(), sorted({int(s) for s in random.integers(0, len(stages), random.integers(0, 3))})) for _ in range(300)
@@ -86,11 +85,11 @@ def many_rows(random: np.random.Generator, cost: Callable[[], float]) -> Graph:
 SHAPES = {"chains": chains, "tree": tree, "trunk": trunk_with_branches, "rows": many_rows}
 
 
-def random_case(number: int) -> tuple[str, int, list[Pack]]:
+def random_case(number):
     """A shape, a number of workers and packs."""
     random = np.random.default_rng([10, number])
     shape = list(SHAPES)[number % len(SHAPES)]
-    costs: list[Callable[[], float]] = [
+    costs = [
         lambda: float(random.uniform(0.5, 1.5)),
         lambda: float(random.lognormal(0, 1.5)),
         lambda: float(random.pareto(1.2) + 0.1),
@@ -98,15 +97,15 @@ def random_case(number: int) -> tuple[str, int, list[Pack]]:
     return shape, int(random.integers(1, 17)), packs_of(SHAPES[shape](random, costs[number // len(SHAPES) % 3]))
 
 
-def bound(packs: Sequence[Pack], workers: int) -> float:
+def bound(packs, workers):
     """Seconds that no schedule is faster than: the longest path, and all work shared out evenly."""
-    path: dict[str, float] = {}
+    path = {}
     for pack in packs:
         path[pack.id] = pack.seconds + max((path[other] for other in pack.after), default=0.0)
     return max(max(path.values()), sum(pack.seconds for pack in packs) / workers)
 
 
-def test_the_order_comes_near_to_what_no_order_can_beat() -> None:
+def test_the_order_comes_near_to_what_no_order_can_beat():
     ratios = []
     for number in range(400):
         shape, workers, packs = random_case(number)
@@ -119,8 +118,8 @@ def test_the_order_comes_near_to_what_no_order_can_beat() -> None:
         assert max(measured) <= 1.5, max(entry for entry in ratios if entry[1] == shape)
 
 
-def test_ten_thousand_packs_take_little_longer_each_than_a_thousand() -> None:
-    def least_seconds(size: int) -> float:
+def test_ten_thousand_packs_take_little_longer_each_than_a_thousand():
+    def least_seconds(size):
         """Of three tries, each of some milliseconds of this process: what else the machine does shall not count."""
         random = np.random.default_rng(0)
         graph = [
@@ -144,7 +143,7 @@ def test_ten_thousand_packs_take_little_longer_each_than_a_thousand() -> None:
 DIAMOND = [(1.0, []), (2.0, [0]), (5.0, [0]), (1.0, [1, 2]), (3.0, [])]
 
 
-def test_a_pack_begins_when_all_before_it_are_done_and_the_longest_path_first() -> None:
+def test_a_pack_begins_when_all_before_it_are_done_and_the_longest_path_first():
     waiting = one_round(packs_of(DIAMOND))
     first, alone = ready(waiting)
     assert names([first, alone]) == "p0 p4"  # 7 seconds with what waits for it, and 3
@@ -157,14 +156,14 @@ def test_a_pack_begins_when_all_before_it_are_done_and_the_longest_path_first() 
     assert names(ready(waiting)) == "p3"
 
 
-def test_larger_trials_come_first_among_equals() -> None:
+def test_larger_trials_come_first_among_equals():
     rows = np.zeros(1, dtype=np.int64)
     needs = [Resources(), Resources(gpus=1), Resources(gpus=8), Resources(cpus=4)]
     packs = [Pack(f"p{number}", rows, rows, 1.0, 0.0, need) for number, need in enumerate(needs)]
     assert names(ready(one_round(packs))) == "p2 p1 p3 p0"
 
 
-def test_a_lost_pack_is_tried_again_before_others_and_what_needs_it_waits() -> None:
+def test_a_lost_pack_is_tried_again_before_others_and_what_needs_it_waits():
     waiting = one_round(packs_of(DIAMOND))
     first = waiting.next()
     assert first is not None
@@ -173,7 +172,7 @@ def test_a_lost_pack_is_tried_again_before_others_and_what_needs_it_waits() -> N
     assert names([again, alone]) == "p0 p4"
 
 
-def test_what_waits_for_a_failed_stage_begins_and_is_told() -> None:
+def test_what_waits_for_a_failed_stage_begins_and_is_told():
     waiting = one_round(packs_of(DIAMOND))
     first, alone = ready(waiting)
     waiting.done(first, {"s0": "an error"})
@@ -183,7 +182,7 @@ def test_what_waits_for_a_failed_stage_begins_and_is_told() -> None:
     assert waiting.errors(alone) == {}
 
 
-def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypatch):
     elsewhere = {"s0"}
     monkeypatch.setattr(queue, "LOOK_EVERY", 0.0)
     waiting = one_round(packs_of(DIAMOND), busy=lambda stage: stage in elsewhere)
@@ -200,7 +199,7 @@ def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypa
     assert names(ready(waiting)) == "p0"
 
 
-def test_the_end_comes_when_all_is_done() -> None:
+def test_the_end_comes_when_all_is_done():
     waiting = one_round(packs_of(DIAMOND))
     while packs := ready(waiting):
         for pack in packs:

@@ -3,7 +3,6 @@
 import itertools
 import random
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,28 +15,27 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.resources import Resources
 from raysweep.stages.store import Store
-from raysweep.workloads.declaration import Workload
 
 Row = dict[str, Any]
 Path_ = tuple[Any, ...]
 
 
-def planned(made: Workload, rows: list[Row], seeds: list[int], keep: tuple[str, ...], folder: Path) -> Any:
+def planned(made, rows, seeds, keep, folder):
     """The plan of these rows, and their estimate."""
     cells = Cells(
         table(made, *rows), [str(i) for i in range(len(rows))], [Resources()], np.zeros(len(rows), int), len(rows)
     )
     indices = {seed: np.arange(len(rows)) for seed in seeds}
-    state: Any = SimpleNamespace(workload=made, cells=cells, space=SimpleNamespace(keep=keep))
-    pending: Any = SimpleNamespace(indices=indices)
+    state = SimpleNamespace(workload=made, cells=cells, space=SimpleNamespace(keep=keep))
+    pending = SimpleNamespace(indices=indices)
     return stage_plan.build(state, pending, Store(folder)), estimate(made, cells, indices, keep)
 
 
-def stages_of(made: Workload, row: Row, seed: int) -> list[tuple[str, Path_, float]]:
+def stages_of(made, row, seed):
     """The stages of a row: the name of each, all that it depends on, and its cost."""
-    result: list[tuple[str, Path_, float]] = []
-    past: Path_ = (seed,)
-    expected: dict[str, Any] = {}
+    result = []
+    past = (seed,)
+    expected = {}
     for index, part in enumerate(made.chain.stages):
         expected |= {name: row[name] for name in made.chain.parameters[index]}
         values = tuple(sorted((name, value) for name, value in expected.items() if name != part.until))
@@ -51,11 +49,11 @@ def stages_of(made: Workload, row: Row, seed: int) -> list[tuple[str, Path_, flo
     return result
 
 
-def check(made: Workload, rows: list[Row], seeds: list[int], keep: tuple[str, ...], folder: Path) -> None:
+def check(made, rows, seeds, keep, folder):
     plan, (seconds, _) = planned(made, rows, seeds, keep, folder)
     paths = [stages_of(made, row, seed) for row in rows for seed in seeds]
     distinct = {path: (name, cost) for chain in paths for name, path, cost in chain}
-    counted: Counter[str] = Counter()
+    counted = Counter()
     for kind, counts in plan.kinds.items():
         counted[kind[-1]] += counts.distinct
         assert counts.new == counts.distinct
@@ -71,7 +69,7 @@ def check(made: Workload, rows: list[Row], seeds: list[int], keep: tuple[str, ..
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_a_plan_counts_and_prices_each_distinct_stage_once(number: int, tmp_path: Path) -> None:
+def test_a_plan_counts_and_prices_each_distinct_stage_once(number, tmp_path):
     draw = random.Random(number)
     made = random_workload(draw, costs=True)
     names = [parameter.name for parameter in made.parameters]
@@ -81,7 +79,7 @@ def test_a_plan_counts_and_prices_each_distinct_stage_once(number: int, tmp_path
     check(made, rows, draw.sample(range(5), draw.randint(1, 3)), keep, tmp_path)
 
 
-def test_what_only_the_space_keeps_is_counted_for_every_seed_and_saves_what_others_repeat(tmp_path: Path) -> None:
+def test_what_only_the_space_keeps_is_counted_for_every_seed_and_saves_what_others_repeat(tmp_path):
     made = workload(stage("s0", cost=row_cost), stage("s1", "s0", cost=row_cost), parameters=["s0.a", "s1.b"])
     rows = [{"a": a, "b": b} for a in (1, 2) for b in (1, 2)]
     plan, _ = planned(made, rows, [0, 1, 2, 3, 4], ("s0",), tmp_path)
@@ -89,7 +87,7 @@ def test_what_only_the_space_keeps_is_counted_for_every_seed_and_saves_what_othe
     assert (plan.seconds, plan.plain) == (30 * COST, 40 * COST)
 
 
-def test_points_after_the_last_kept_stage_are_counted_and_priced(tmp_path: Path) -> None:
+def test_points_after_the_last_kept_stage_are_counted_and_priced(tmp_path):
     made = workload(
         stage("s0", keeps=True),
         stage("s1", "s0", cost=span_cost, points=lambda row: range(1, int(row["length"]) + 1), until="length"),

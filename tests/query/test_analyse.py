@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +16,7 @@ from raysweep.numbers import interval, number
 from raysweep.query import importing, table
 
 
-def curves(best: dict[int, float], seeds: int = 8) -> pd.DataFrame:
+def curves(best, seeds=8):
     """A loss that is quadratic in the logarithm of the rate, least at the best rate of each depth."""
     noise = np.random.default_rng(0)
     lines = [
@@ -32,11 +29,11 @@ def curves(best: dict[int, float], seeds: int = 8) -> pd.DataFrame:
 
 
 BEST = {2: 3e-3, 4: 1e-3}
-ASKED: dict[str, Any] = {"metric": "loss", "axes": "lr", "by": "depth", "seed": "seed"}
+ASKED = {"metric": "loss", "axes": "lr", "by": "depth", "seed": "seed"}
 QUESTION = [{"optimum": {"x": "lr"}}]
 
 
-def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path: Path) -> None:
+def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path):
     found = raysweep.analyse(curves(BEST), questions=QUESTION, **ASKED)
     assert found.table["depth"].tolist() == [2, 4]
     assert found.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.LOCATED]
@@ -47,14 +44,14 @@ def test_the_best_rate_of_each_setting_lies_in_its_interval(tmp_path: Path) -> N
     assert (found.report(tmp_path / "report").directory / "report.html").is_file()
 
 
-def test_a_question_over_two_axes_is_about_the_metric_of_the_table() -> None:
+def test_a_question_over_two_axes_is_about_the_metric_of_the_table():
     frame = curves(BEST).assign(gain=lambda rows: np.log(rows["lr"] / rows["depth"].map(BEST)))
     question = [{"boundary": {"x": "lr", "y": "depth"}}]
     found = raysweep.analyse(frame.drop(columns="loss"), "gain:maximize", "lr", "depth", question, seed="seed")
     np.testing.assert_allclose(found.table["estimate"], list(BEST.values()), rtol=1e-6)
 
 
-def test_settings_and_values_near_a_billion_are_told_apart() -> None:
+def test_settings_and_values_near_a_billion_are_told_apart():
     width = {2: 1_000_000_001, 4: 1_000_000_002}
     frame = curves(BEST).assign(width=lambda rows: rows["depth"].map(width), loss=lambda rows: 1e9 + rows["loss"])
     found = raysweep.analyse(frame, "loss", "lr", "width", [{"best": {}}], seed="seed")
@@ -66,7 +63,7 @@ def test_settings_and_values_near_a_billion_are_told_apart() -> None:
     assert interval(1e9 + 2.5, 1e9 + 2.5, 1e9 + 2.5) == "1000000002.5 (exact)"
 
 
-def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None:
+def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables():
     frame = curves(BEST)
     columns = {name: frame[name].to_numpy() for name in frame}
     others = columns, pyarrow.Table.from_pandas(frame), frame.set_index(frame["depth"] * 0)
@@ -76,7 +73,7 @@ def test_a_mapping_of_columns_and_frames_of_other_libraries_are_tables() -> None
         pd.testing.assert_frame_equal(first, other, check_exact=True)
 
 
-def test_a_null_of_another_library_or_of_a_list_is_missing_and_has_not_diverged() -> None:
+def test_a_null_of_another_library_or_of_a_list_is_missing_and_has_not_diverged():
     columns = curves(BEST).to_dict("list")
     columns["loss"][3:5] = [None, np.inf]
     for frame in (pyarrow.table(columns), columns, {**columns, "loss": tuple(columns["loss"])}):
@@ -85,12 +82,12 @@ def test_a_null_of_another_library_or_of_a_list_is_missing_and_has_not_diverged(
         assert (runs.rows["status"] == "diverged").sum() == 1
 
 
-def test_runs_that_all_diverged_elsewhere_are_not_advised_to_run_here() -> None:
+def test_runs_that_all_diverged_elsewhere_are_not_advised_to_run_here():
     found = raysweep.analyse(curves(BEST).assign(loss=np.nan), questions=QUESTION, **ASKED)
     assert found.answers == ["No row is ok, so nothing can be analysed."]
 
 
-def test_a_question_that_cannot_be_asked_is_one_line() -> None:
+def test_a_question_that_cannot_be_asked_is_one_line():
     with pytest.raises(InputError, match=r"unknown analysis 'optimun'; did you mean optimum"):
         raysweep.analyse(curves(BEST), questions=[{"optimun": {"x": "lr"}}], **ASKED)
     for wrong in ("optimum", ["optimum"], {"optimum": {"x": "lr"}}):
@@ -105,7 +102,7 @@ def test_a_question_that_cannot_be_asked_is_one_line() -> None:
         raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
 
 
-def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage: Path) -> None:
+def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage):
     quickstart = {"axes.gamma": [0.5, 1.5], "fixed.dim": 50, "seeds": 6}
     sweep = raysweep.run("quickstart", set=quickstart, storage=storage, tracking_uri="none", report=False)
     rows = sweep.results()
@@ -125,7 +122,7 @@ def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage:
         np.testing.assert_array_equal(copy.table[name].to_numpy(float), own[name].to_numpy(float))
 
 
-def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path, call: Callable[..., Any]) -> None:
+def test_imported_rows_are_a_sweep_that_lacks_nothing(storage, call):
     frame = curves(BEST).drop(index=[3, 30])  # a cell may have fewer draws than others
     runs = table.read(frame, ["loss"], ["lr", "depth"], seed="seed", name="elsewhere", source="runs.csv")
     sweep = importing.create(runs, storage)
@@ -141,9 +138,7 @@ def test_imported_rows_are_a_sweep_that_lacks_nothing(storage: Path, call: Calla
     assert (debugged.code, "was computed elsewhere" in debugged.err) == (2, True)
 
 
-def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
-    storage: Path, tmp_path: Path, call: Callable[..., Any]
-) -> None:
+def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(storage, tmp_path, call):
     curves(BEST).to_csv(tmp_path / "runs.csv", index=False)
     words = ("--from", tmp_path / "runs.csv", "--axes", "lr,depth", "--metric", "loss", "--seed", "seed")
     asked = (*words, "--set", "analysis=[{optimum: {metric: loss, x: lr}}]", "--storage", storage)
@@ -168,7 +163,7 @@ def test_an_import_guesses_first_and_creates_nothing_in_a_dry_run(
     assert not (storage / "other").exists()
 
 
-def test_known_standard_errors_take_the_place_of_the_noise() -> None:
+def test_known_standard_errors_take_the_place_of_the_noise():
     frame = curves(BEST, seeds=1).assign(stderr=0.05)
     asked = {**ASKED, "seed": None}
     small, large = (
@@ -182,9 +177,7 @@ def test_known_standard_errors_take_the_place_of_the_noise() -> None:
         raysweep.analyse(frame.assign(stderr=-1.0), questions=QUESTION, error="stderr", **asked)
 
 
-def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
-    storage: Path, tmp_path: Path, call: Callable[..., Any]
-) -> None:
+def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(storage, tmp_path, call):
     runs = [{"lr": lr, "steps": round(1 / lr), "depth": d, "loss": lr * d} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4)]
     pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
     words = (
@@ -194,7 +187,7 @@ def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
         str(storage),
     )
 
-    def shown(*sets: str) -> dict[str, str]:
+    def shown(*sets):
         lines = call("import", "mine", *words, "--dry-run", *(part for one in sets for part in ("--set", one))).out
         return {line.split()[0]: line for line in lines.splitlines() if line}
 
@@ -212,7 +205,7 @@ def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(
     assert (space.zip, space.scale["lr"]) == ([], "linear")
 
 
-def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, call: Callable[..., Any]) -> None:
+def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage, call):
     for step in range(0, 20, 2):
         found = {"acc,none": 0.5 - abs(step - 10) / 40, "acc_stderr,none": 0.01}
         content = {"results": {"sciq": found}, "config": {"model_args": f"pretrained=small,revision=step{step}"}}
@@ -233,9 +226,7 @@ def test_an_import_keeps_the_known_standard_errors_of_a_harness(storage: Path, c
     assert refused.err.strip().endswith("at least 0, got none in file results_18.json (sciq)")
 
 
-def test_a_function_computes_the_missing_cells_of_an_import_and_extends_it(
-    storage: Path, tmp_path: Path, call: Callable[..., Any]
-) -> None:
+def test_a_function_computes_the_missing_cells_of_an_import_and_extends_it(storage, tmp_path, call):
     text = "def train(lr, depth, seed):\n    return {'loss': lr * depth + seed}\n"
     (tmp_path / "train.py").write_text(text)
     runs = [{"lr": lr, "depth": d, "seed": s, "loss": 7.0} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4) for s in (0, 1)]

@@ -1,9 +1,5 @@
 """The rows of a sweep as an Optuna study, read by Optuna and imported again."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import optuna
 import pandas as pd
@@ -16,7 +12,7 @@ from raysweep.query import importing, sources, table
 from raysweep.query.exporting import to_optuna
 
 
-def imported(storage: Path, name: str = "rates", higher: float = 0.0) -> raysweep.Sweep:
+def imported(storage, name="rates", higher=0.0):
     """A sweep of twelve rows, one of which diverged."""
     rows = pd.DataFrame(
         {
@@ -31,7 +27,7 @@ def imported(storage: Path, name: str = "rates", higher: float = 0.0) -> rayswee
     return importing.create(read, storage)
 
 
-def test_a_study_has_every_row_and_comes_back_as_it_went(storage: Path, tmp_path: Path) -> None:
+def test_a_study_has_every_row_and_comes_back_as_it_went(storage, tmp_path):
     sweep, url = imported(storage), f"sqlite:///{tmp_path}/study.db"
     assert to_optuna(sweep, url) == 12
     study = optuna.load_study(study_name="rates", storage=url)
@@ -44,9 +40,7 @@ def test_a_study_has_every_row_and_comes_back_as_it_went(storage: Path, tmp_path
     assert sorted(back["accuracy"].dropna()) == sorted(sweep.results()["accuracy"])
 
 
-def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
-    storage: Path, tmp_path: Path, call: Callable[..., Any]
-) -> None:
+def test_another_metric_may_be_the_value_and_nothing_is_overwritten(storage, tmp_path, call):
     sweep, url = imported(storage), f"sqlite:///{tmp_path}/study.db"
     to_optuna(sweep, url, "accuracy", "second")
     study = optuna.load_study(study_name="second", storage=url)
@@ -64,7 +58,7 @@ def test_another_metric_may_be_the_value_and_nothing_is_overwritten(
     assert call("export", "rates", "--to", "wandb:x", "--storage", storage).code == 2
 
 
-def test_two_imports_of_the_same_axes_and_metrics_are_compared(storage: Path) -> None:
+def test_two_imports_of_the_same_axes_and_metrics_are_compared(storage):
     one, other = imported(storage), imported(storage, "higher", 2.0)
     table = one.compare(other).table
     assert table.loc[table["metric"] == "loss", "difference"].tolist() == [2.0] * 6

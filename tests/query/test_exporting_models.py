@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import Call, Outcome, ok, process, refused, run
+from conftest import ok, process, refused, run
 from language_rows import QUICK
 from spaces import small_space
 
@@ -21,14 +19,14 @@ LENGTHS = [float(16 * 8 * 16), float(40 * 8 * 16)]
 TEXTS = ["", "plain words, 12\n", "Grüße, 世界 🎉 \u200d é", "\0 Ā <|endoftext|>", "\r\n\tx  y"]
 
 
-def space(name: str, **changes: Any) -> dict[str, Any]:
+def space(name, **changes):
     usual = {key: value for key, value in QUICK.items() if key != "pretrain_length"}
     axes = {"pretrain_length": LENGTHS, "finetune_lr": [1e-3, 1e-2]}
     return {"name": name, "workload": "language", "axes": axes, "fixed": {**usual, **changes}, "seeds": 2}
 
 
 @pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def storage(tmp_path_factory):
     """Two sweeps of eight rows over four pretrainings: `kept` keeps what was fine-tuned, `small` does not."""
     folder = tmp_path_factory.mktemp("exported") / "sweeps"
     run(folder, space("kept") | {"keep": ["finetune"]})
@@ -36,16 +34,16 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def transformers_of() -> Any:
+def transformers_of():
     return pytest.importorskip("transformers", reason="transformers is not installed here")
 
 
-def hashes(folder: Path) -> dict[str, str]:
+def hashes(folder):
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("stage", ["pretrain", "finetune"])
-def test_transformers_has_the_logits_that_the_sweep_had(stage: str, storage: Path, tmp_path: Path, call: Call) -> None:
+def test_transformers_has_the_logits_that_the_sweep_had(stage, storage, tmp_path, call):
     row = raysweep.open("kept", storage).results().iloc[-1]
     done = call(
         "export", "kept", row.cell[:8], row.seed, "--stage", stage, "--to", tmp_path / "model", "--storage", storage
@@ -68,9 +66,7 @@ def test_transformers_has_the_logits_that_the_sweep_had(stage: str, storage: Pat
     assert f"| pretrain_loss | {row.pretrain_loss:.12g} | nats |" in card
 
 
-def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraining(
-    storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraining(storage, tmp_path, call):
     cell = raysweep.open("small", storage).results().cell[0]
     where = ("--to", tmp_path / "model", "--storage", storage)
     refused(
@@ -90,9 +86,7 @@ def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraini
     assert (tmp_path / "model" / "model.safetensors").exists()
 
 
-def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
-    storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(storage, tmp_path, call):
     cell, there = raysweep.open("small", storage).results().cell[0], tmp_path / "there"
     there.mkdir()
     (there / "mine").touch()
@@ -119,10 +113,10 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(
 
 
 @pytest.mark.long
-def test_a_second_export_has_the_same_bytes_and_a_killed_one_leaves_no_model(storage: Path, tmp_path: Path) -> None:
+def test_a_second_export_has_the_same_bytes_and_a_killed_one_leaves_no_model(storage, tmp_path):
     cell = raysweep.open("small", storage).results().cell[0]
 
-    def export(name: str, first: str = "") -> Outcome:
+    def export(name, first=""):
         where = ("--to", tmp_path / "models" / name, "--storage", storage)
         return process("export", "small", cell, "--stage", "pretrain", *where, first=first)
 
@@ -139,9 +133,7 @@ def test_a_second_export_has_the_same_bytes_and_a_killed_one_leaves_no_model(sto
     assert len(hashes(tmp_path / "models" / "one")) == 5
 
 
-def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_network(
-    storage: Path, tmp_path: Path, call: Call
-) -> None:
+def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_network(storage, tmp_path, call):
     hub, arguments = tmp_path / "hub", ("--stage", "pretrain", "--to", f"hub:{tmp_path / 'hub'}", "--storage", storage)
     done = ok(call("export", "small", *arguments))
     names = [f"pretrain_length-{length:.0f}-seed-{seed}" for length in LENGTHS for seed in (0, 1)]
@@ -171,7 +163,7 @@ def test_a_hub_has_a_revision_for_each_pretraining_and_is_found_without_a_networ
 
 
 @pytest.mark.long
-def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, call: Call) -> None:
+def test_a_token_is_a_byte_for_transformers_too(storage, tmp_path, call):
     cell = raysweep.open("small", storage).results().cell[0]
     call("export", "small", cell, "--stage", "pretrain", "--to", tmp_path / "model", "--storage", storage)
     tokenizer = transformers_of().AutoTokenizer.from_pretrained(tmp_path / "model")
@@ -181,7 +173,7 @@ def test_a_token_is_a_byte_for_transformers_too(storage: Path, tmp_path: Path, c
         assert tokenizer.decode(list(text.encode())) == text
 
 
-def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(tmp_path: Path, call: Call) -> None:
+def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(tmp_path, call):
     stream = np.random.default_rng(0)
     words = ("learning", "rates", "fall", "while", "Grüße", "<|endoftext|>", "Ā", "1234")
     lines = [" ".join(stream.choice(words, 60)) for _ in range(60)]
@@ -205,7 +197,7 @@ def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(t
     assert hashes(tmp_path / "m")["tokenizer_config.json"].startswith("b06cc1d4fb795173")
 
 
-def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: Path, call: Call) -> None:
+def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path, call):
     tokens = np.random.default_rng(0).integers(0, 40, 20_000).astype(np.uint16)
     np.save(tmp_path / "tokens.npy", tokens)
     name = f"tokens:40:3:{tmp_path / 'tokens.npy'}"
@@ -217,7 +209,7 @@ def test_text_of_token_numbers_has_no_tokenizer_and_the_card_says_so(tmp_path: P
     assert "there is no tokenizer" in (tmp_path / "m" / "README.md").read_text()
 
 
-def test_a_workload_without_models_says_so(tmp_path: Path, call: Call) -> None:
+def test_a_workload_without_models_says_so(tmp_path, call):
     run(tmp_path, small_space(name="plain"))
     done = call("export", "plain", "0", "--stage", "pretrain", "--to", tmp_path / "m", "--storage", tmp_path)
     refused(done, "plain: the stages of the workload linear_transfer leave no model")

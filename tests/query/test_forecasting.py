@@ -1,9 +1,5 @@
 """The best rate where nothing was computed: forecast, frozen, and scored against rows that come later."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +17,7 @@ LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
 AT = {"width": 512, "tokens": 16e9}
 
 
-def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, turn: float = 0.0) -> raysweep.Sweep:
+def imported(storage, name, widths, analysis=LAW, turn=0.0):
     """One run per cell: the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25, times e^turn."""
     rng = np.random.default_rng(len(widths))
     grid = [(lr, w, t) for lr in np.geomspace(1e-4, 1e-1, 9) for w in widths for t in (1e9, 4e9, 16e9)]
@@ -36,7 +32,7 @@ def imported(storage: Path, name: str, widths: list[int], analysis: Any = LAW, t
 @pytest.mark.parametrize(
     "analysis", [LAW, pytest.param({"optimum": {"metric": "loss", "x": "lr"}}, marks=pytest.mark.long)]
 )
-def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Path, analysis: Any) -> None:
+def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage, analysis):
     sweep = imported(storage, "small", [64, 128, 256], analysis)
     made = forecast(sweep, AT)
     (one,) = made["forecasts"]
@@ -50,7 +46,7 @@ def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage: Pat
 
 
 @pytest.mark.long
-def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> None:
+def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage):
     sweep = imported(storage, "small", [64, 128, 256])
     law = {"law": {"lr": "lr", "over": ["width", "tokens"]}}
     found = raysweep.analyse(sweep.results(), "loss", "lr", ["width", "tokens"], [law])
@@ -64,7 +60,7 @@ def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage: Path) -> No
             found.forecast(**wrong)
 
 
-def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
+def turning(storage, name, widths):
     """Losses that turn at step 4000 (width / 64)^0.5."""
     rng = np.random.default_rng(0)
     grid = [(step, w, seed) for w in widths for step in np.geomspace(500, 128e3, 11) for seed in range(4)]
@@ -77,7 +73,7 @@ def turning(storage: Path, name: str, widths: list[int]) -> raysweep.Sweep:
 
 
 @pytest.mark.long
-def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path) -> None:
+def test_a_turn_is_forecast_frozen_and_scored_too(storage, tmp_path):
     sweep, file = turning(storage, "small", [64, 128, 256, 512]), tmp_path / "turn.json"
     lines = forecasts.forecast(sweep, {"width": 2048}, file)
     assert lines[0].startswith("width = 2048: turning step ")
@@ -101,7 +97,7 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage: Path, tmp_path: Path)
         forecast(sweep, {"width": float("inf")})
 
 
-def test_one_width_alone_scores_the_turn_and_the_losses(storage: Path) -> None:
+def test_one_width_alone_scores_the_turn_and_the_losses(storage):
     made = forecast(turning(storage, "small", [64, 128, 256, 512, 1024]), {"width": 2048})
     later = score(made, turning(storage, "later", [2048]))
     assert [(one["of"], one["settings"]) for one in later["scores"]] == [("turning step", 1), ("loss", 11)]
@@ -110,7 +106,7 @@ def test_one_width_alone_scores_the_turn_and_the_losses(storage: Path) -> None:
     assert later["not_scored"] == []
 
 
-def test_what_cannot_be_scored_is_counted_by_its_reason(storage: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_scored_is_counted_by_its_reason(storage, tmp_path):
     grid = [(lr, batch, seed) for lr in np.geomspace(1e-4, 1e-1, 7) for batch in (1, 2, 3, 4) for seed in range(3)]
     lr, batch, seed = (np.array(values) for values in zip(*grid, strict=True))
     best = np.select([batch == 1, batch == 4], [0.003, np.nan], 30)
@@ -133,7 +129,7 @@ def test_what_cannot_be_scored_is_counted_by_its_reason(storage: Path, tmp_path:
     ]
 
 
-def test_outside_is_measured_at_the_same_values_of_the_other_axes() -> None:
+def test_outside_is_measured_at_the_same_values_of_the_other_axes():
     axes = np.array([[1, 10], [1, 20], [1, 40], [4, 10], [4, 20]])
     draws = np.random.default_rng(0).standard_normal((5, 100))
     law = fit_law([Place(one, -9, 9, 0, 0) for one in draws], axes)
@@ -150,7 +146,7 @@ def test_outside_is_measured_at_the_same_values_of_the_other_axes() -> None:
 
 
 @pytest.mark.long
-def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
+def test_a_forecast_that_fails_is_said_to(storage):
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     later = score(made, imported(storage, "moved", [64, 128, 512], turn=1.7))
     (score_of,) = later["scores"]
@@ -158,7 +154,7 @@ def test_a_forecast_that_fails_is_said_to(storage: Path) -> None:
     assert score_of["crps"] > 0.5
 
 
-def lengths(storage: Path, name: str, tokens: np.ndarray, widths: tuple[int, ...] = (64, 128, 256)) -> raysweep.Sweep:
+def lengths(storage, name, tokens, widths=(64, 128, 256)):
     """Three runs a cell. The lowest loss over the rates, at width w and t tokens, is 2 + w^-0.3 t^-0.25."""
     rng = np.random.default_rng(0)
     rates = np.geomspace(1e-4, 1e-1, 7)
@@ -171,7 +167,7 @@ def lengths(storage: Path, name: str, tokens: np.ndarray, widths: tuple[int, ...
     return importing.create(read, storage)
 
 
-def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tmp_path: Path) -> None:
+def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage, tmp_path):
     known, file = np.geomspace(1, 100, 7), tmp_path / "loss.json"
     sweep = lengths(storage, "small", known)
     lines = forecasts.forecast(sweep, {"tokens": 200, "width": 128}, file)
@@ -190,7 +186,7 @@ def test_a_loss_is_forecast_at_the_best_rate_frozen_and_scored(storage: Path, tm
     assert later[3].endswith("; direction right in 1 of 1")
 
 
-def test_a_loss_goes_on_along_one_axis_only(storage: Path) -> None:
+def test_a_loss_goes_on_along_one_axis_only(storage):
     sweep = lengths(storage, "small", np.geomspace(1, 100, 7))
     made = forecast(sweep, {"tokens": 200, "width": 512})
     assert made["not_forecast"] == {
@@ -204,7 +200,7 @@ def test_a_loss_goes_on_along_one_axis_only(storage: Path) -> None:
     assert made["not_forecast"] == {"best lr": "--at: missing width; the law is over width, tokens"}
 
 
-def test_a_sweep_of_the_new_length_alone_scores_a_forecast(storage: Path) -> None:
+def test_a_sweep_of_the_new_length_alone_scores_a_forecast(storage):
     sweep = lengths(storage, "small", np.geomspace(1, 100, 7))
     later = score(forecast(sweep, {"tokens": 200, "width": 128}), lengths(storage, "later", np.array([200.0])))
     assert [(one["of"], one["settings"]) for one in later["scores"]] == [("best lr", 1), ("loss", 1)]
@@ -214,7 +210,7 @@ def test_a_sweep_of_the_new_length_alone_scores_a_forecast(storage: Path) -> Non
     assert one_setting["scores"][0].items() >= {"of": "loss", "inside": 1}.items()
 
 
-def test_a_sweep_that_cannot_score_is_named(storage: Path) -> None:
+def test_a_sweep_that_cannot_score_is_named(storage):
     made = forecast(imported(storage, "small", [64, 128, 256]), AT)
     rows = imported(storage, "all", [64, 128, 512]).results()
     for columns, axes, problem in (
@@ -227,7 +223,7 @@ def test_a_sweep_that_cannot_score_is_named(storage: Path) -> None:
             score(made, found)
 
 
-def test_what_is_not_forecast_of_a_data_frame_has_its_reason(storage: Path) -> None:
+def test_what_is_not_forecast_of_a_data_frame_has_its_reason(storage):
     rows = lengths(storage, "small", np.geomspace(1, 100, 7)).results()
     found = raysweep.analyse(rows, "loss", "lr", ["width", "tokens"], [{"optimum": {"x": "lr"}}], seed="seed")
     apart = "--at: losses go on along one axis, and width and tokens were not computed there"
@@ -240,14 +236,14 @@ def test_what_is_not_forecast_of_a_data_frame_has_its_reason(storage: Path) -> N
         found.forecast(lr=0.3)
 
 
-def test_an_axis_of_texts_has_no_forecast() -> None:
+def test_an_axis_of_texts_has_no_forecast():
     frame = pd.DataFrame({"lr": [0.1, 0.2] * 2, "model": ["a", "a", "b", "b"], "loss": [1.0, 2.0, 3.0, 4.0]})
     found = raysweep.analyse(frame, "loss", "lr", "model", [{"optimum": {"x": "lr"}}])
     with pytest.raises(InputError, match="model is no axis of numbers"):
         found.forecast(model=3)
 
 
-def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage: Path, tmp_path: Path) -> None:
+def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage, tmp_path):
     sweep, file = imported(storage, "small", [64, 128, 256]), tmp_path / "forecast.json"
     forecasts.forecast(sweep, AT, file)
     made = plain_json.loads(file.read_bytes())
@@ -267,9 +263,7 @@ def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(sto
         forecasts.score(file, sweep)
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(
-    storage: Path, tmp_path: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(storage, tmp_path, call, monkeypatch):
     imported(storage, "small", [64, 128, 256])
     monkeypatch.setattr("raysweep.query.forecasting.forecast", lambda *_: pytest.fail("it computes"))
     file = tmp_path / "file"
@@ -280,12 +274,12 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert file.read_text() == ""
 
 
-def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage: Path) -> None:
+def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage):
     rows = lengths(storage, "small", np.geomspace(1, 100, 7)).results()
     later = lengths(storage, "later", np.array([200.0])).results()
     shifted = later.assign(loss=later["loss"] + 1, batch=64)
 
-    def sweep(frame: pd.DataFrame, name: str) -> raysweep.Sweep:
+    def sweep(frame, name):
         axes = [axis for axis in ("lr", "width", "tokens", "batch", "warmup") if axis in frame]
         asked = [LAW] if frame["tokens"].nunique() > 1 else []
         return importing.create(table.read(frame, ["loss"], axes, questions=asked, seed="seed", name=name), storage)
@@ -300,7 +294,7 @@ def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage: 
         score(made, sweep(pd.concat([later.assign(warmup=1), later.assign(warmup=2)]), "new"))
 
 
-def test_a_forecast_of_what_was_never_varied_or_of_too_few_settings_is_refused(storage: Path) -> None:
+def test_a_forecast_of_what_was_never_varied_or_of_too_few_settings_is_refused(storage):
     sweep = imported(storage, "small", [64, 128, 256])
     alone = imported(storage, "one", [64], {"optimum": {"metric": "loss", "x": "lr"}})
     for of, at, problem in (
@@ -314,7 +308,7 @@ def test_a_forecast_of_what_was_never_varied_or_of_too_few_settings_is_refused(s
             forecast(of, at)
 
 
-def test_a_turn_without_a_law_has_its_own_reason_also_where_the_metric_is_maximized() -> None:
+def test_a_turn_without_a_law_has_its_own_reason_also_where_the_metric_is_maximized():
     grid = [(step, size, float(step * (size - step))) for step in range(1, 8) for size in (6, 8)]
     frame = pd.DataFrame(grid, columns=["step", "size", "acc"])
     found = raysweep.analyse(frame, "acc:maximize", "step", "size", [{"inflection": {"x": "step"}}])
@@ -323,6 +317,6 @@ def test_a_turn_without_a_law_has_its_own_reason_also_where_the_metric_is_maximi
 
 
 @pytest.mark.parametrize("text", ["width", "width=big", "=3", "tokens=2"])
-def test_a_value_that_is_no_number_or_there_twice_is_refused(text: str) -> None:
+def test_a_value_that_is_no_number_or_there_twice_is_refused(text):
     with pytest.raises(InputError, match="--at"):
         forecasts.values([text, "tokens=1"])

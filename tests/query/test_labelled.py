@@ -1,13 +1,11 @@
 """The rows of a sweep as a labelled data set."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import raysweep
 from raysweep.errors import InputError
 from raysweep.main import main
 from raysweep.query import exporting, importing, table
@@ -15,7 +13,7 @@ from raysweep.query import exporting, importing, table
 xarray = pytest.importorskip("xarray")
 
 
-def imported(storage: Path) -> raysweep.Sweep:
+def imported(storage):
     """Six rates by two widths, where depth and tokens go with width, and two seeds; one cell was not computed."""
     grid = [(lr, width, seed) for lr in np.geomspace(1e-3, 1e-1, 6) for width in (64, 128) for seed in (0, 1)]
     rows = pd.DataFrame(grid, columns=["lr", "width", "seed"]).assign(depth=lambda frame: frame["width"] / 16)
@@ -24,7 +22,7 @@ def imported(storage: Path) -> raysweep.Sweep:
     return importing.create(read, storage)
 
 
-def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> None:
+def test_a_row_stands_at_its_axes_and_seed(storage, tmp_path):
     sweep = imported(storage)
     main(["results", "rates", "--storage", str(storage), "--format", "xarray", "-o", str(tmp_path / "rows.nc")])
     found = xarray.load_dataset(tmp_path / "rows.nc")
@@ -37,14 +35,14 @@ def test_a_row_stands_at_its_axes_and_seed(storage: Path, tmp_path: Path) -> Non
     assert found.attrs["sweep"] == sweep.name
 
 
-def test_without_xarray_the_error_names_the_package(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_xarray_the_error_names_the_package(storage, monkeypatch):
     sweep = imported(storage)
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(InputError, match=r"raysweep\[xarray\]"):
         exporting.dataset(sweep.results(), [sweep])
 
 
-def test_names_stand_along_the_booleans_that_they_go_with(storage: Path) -> None:
+def test_names_stand_along_the_booleans_that_they_go_with(storage):
     rows = {
         "lr": [1, 2] * 2,
         "adam": [True, True, False, False],
@@ -57,7 +55,7 @@ def test_names_stand_along_the_booleans_that_they_go_with(storage: Path) -> None
     assert found["loss"].sel(adam=False, lr=2).item() == 3
 
 
-def test_a_grid_that_is_nearly_empty_is_refused(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grid_that_is_nearly_empty_is_refused(storage, monkeypatch):
     monkeypatch.setattr(exporting, "LARGEST", 20)
     sweep = imported(storage)
     with pytest.raises(InputError, match="24 places for 22 rows"):

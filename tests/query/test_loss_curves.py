@@ -13,7 +13,7 @@ LOGS = np.linspace(0, np.log(100), 8)
 
 
 @pytest.mark.long
-def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch):
     losses = 2 + np.exp(-0.4 * LOGS) + 0.02 * np.random.default_rng(3).standard_normal(8)
     monkeypatch.setattr(loss_curves, "FORMS", FORMS[:1])
     monkeypatch.setattr(loss_curves, "APART", 1e-3)
@@ -48,14 +48,14 @@ def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch: pytest.Mon
         ("U-shape", 2 + 0.1 * (LOGS - 2.5) ** 2),
     ],
 )
-def test_a_clear_form_gets_the_largest_share(family: str, losses: np.ndarray) -> None:
+def test_a_clear_form_gets_the_largest_share(family, losses):
     (curve,) = fit_losses([(LOGS, losses + 0.003 * np.random.default_rng(0).standard_normal(8))])
     assert max(curve.families, key=lambda name: curve.families[name]) == family
     assert sum(curve.families.values()) == pytest.approx(1)
 
 
 @pytest.mark.long
-def test_intervals_hold_new_values_of_all_forms_as_often_as_they_say() -> None:
+def test_intervals_hold_new_values_of_all_forms_as_often_as_they_say():
     table = pd.concat([measured(name, k) for name in OWN | OTHERS for k in range(100, 103)])
     shares = table.groupby("where")["inside"].mean()
     assert len(table) > 100
@@ -66,7 +66,7 @@ def test_intervals_hold_new_values_of_all_forms_as_often_as_they_say() -> None:
     assert (inside["width"] < 4 * inside["noise"] + 0.5).all()
 
 
-def test_the_interval_grows_with_the_distance_and_with_the_noise() -> None:
+def test_the_interval_grows_with_the_distance_and_with_the_noise():
     rng = np.random.default_rng(0)
     at, widths = LOGS[-1] + np.log([1, 2, 8]), []
     for noise in (0.005, 0.05):
@@ -76,7 +76,7 @@ def test_the_interval_grows_with_the_distance_and_with_the_noise() -> None:
     assert (widths[1] > 2 * widths[0]).all()
 
 
-def test_equal_losses_and_a_unit_change_nothing_but_the_scale() -> None:
+def test_equal_losses_and_a_unit_change_nothing_but_the_scale():
     (level,) = fit_losses([(LOGS, np.full(8, 3.0))])
     assert level.at(LOGS[-1:] + 1, np.random.default_rng(0)) == pytest.approx(3)
     losses = 2 + np.exp(-LOGS) + 0.01 * np.random.default_rng(1).standard_normal(8)

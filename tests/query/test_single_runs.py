@@ -1,7 +1,5 @@
 """With one run per cell turns and zeros are answered, too: all slices show how large the noise is."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ NOISE = 0.05
 TURNS = {width: 30 * width**0.3 for width in (1, 2, 4, 8, 16)}
 
 
-def runs(seed: int = 0, noise: float = NOISE) -> pd.DataFrame:
+def runs(seed=0, noise=NOISE):
     """A loss that turns, and a gain that crosses zero, at the same length."""
     rng = np.random.default_rng(seed)
     lines = [
@@ -31,12 +29,12 @@ def runs(seed: int = 0, noise: float = NOISE) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def answered(frame: pd.DataFrame, kind: str, metric: str, **options: Any) -> pd.DataFrame:
+def answered(frame, kind, metric, **options):
     return raysweep.analyse(frame, metric, "length", "width", [{kind: {"x": "length"}}], **options).table
 
 
 @pytest.mark.parametrize(("kind", "metric"), [("inflection", "loss"), ("boundary", "gain:maximize")])
-def test_turns_and_zeros_lie_in_their_intervals_with_one_run_per_cell(kind: str, metric: str) -> None:
+def test_turns_and_zeros_lie_in_their_intervals_with_one_run_per_cell(kind, metric):
     held = []
     for seed in range(4):
         found = answered(runs(seed), kind, metric)
@@ -46,20 +44,20 @@ def test_turns_and_zeros_lie_in_their_intervals_with_one_run_per_cell(kind: str,
     assert np.mean(held) >= 0.9
 
 
-def test_where_the_sign_does_not_change_no_zero_is_located() -> None:
+def test_where_the_sign_does_not_change_no_zero_is_located():
     frame = runs().assign(gain=lambda rows: rows["gain"] + 6)
     assert set(answered(frame, "boundary", "gain:maximize")["outcome"]) == {Outcome.BEYOND_HIGH}
     level = runs().assign(gain=lambda rows: rows["gain"] + np.log(rows["length"] / rows["width"].map(TURNS)))
     assert Outcome.LOCATED not in set(answered(level, "boundary", "gain:maximize")["outcome"])
 
 
-def test_a_seed_that_all_cells_share_is_one_draw() -> None:
+def test_a_seed_that_all_cells_share_is_one_draw():
     """Nothing says how far it moves all of them."""
     twice = pd.concat([runs(seed).assign(seed=seed) for seed in (0, 1)], ignore_index=True)
     assert (answered(twice, "boundary", "gain:maximize", seed="seed")["draws"] == 2).all()
 
 
-def test_given_errors_take_the_place_of_draws() -> None:
+def test_given_errors_take_the_place_of_draws():
     one = runs()
     one = one[one["width"] == 1]
     known = raysweep.analyse(
@@ -72,7 +70,7 @@ def test_given_errors_take_the_place_of_draws() -> None:
     assert Outcome.LOCATED not in set(unsure.table["outcome"])
 
 
-def test_random_rates_have_intervals_as_wide_as_their_gaps_are() -> None:
+def test_random_rates_have_intervals_as_wide_as_their_gaps_are():
     held = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -89,7 +87,7 @@ def test_random_rates_have_intervals_as_wide_as_their_gaps_are() -> None:
     assert np.mean(held) >= 0.9
 
 
-def test_a_loss_that_falls_up_to_divergence_is_best_up_to_there() -> None:
+def test_a_loss_that_falls_up_to_divergence_is_best_up_to_there():
     rng, rates = np.random.default_rng(0), np.geomspace(5e-4, 2e-2, 9)
     frame = pd.DataFrame([(n, lr) for n in (1, 2, 4, 8, 16) for lr in rates], columns=["n", "lr"])
     frame["loss"] = -0.2 * np.log(frame["lr"]) + 0.01 * rng.standard_normal(len(frame))

@@ -3,8 +3,6 @@
 import gzip
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import optuna
 import pandas as pd
@@ -19,7 +17,7 @@ from raysweep.query.sources import load
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
+def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path):
     lines = ["lr,loss,flag,name", "1e-3,nan,true,a", "1e-2,,false,b", "1e-1,inf,true,c", "1,0.5,false,d"]
     (tmp_path / "runs.csv").write_text("\n".join(lines))
     read = table.read(load(str(tmp_path / "runs.csv")), ["loss"], ["lr"], ["flag", "name"])
@@ -30,7 +28,7 @@ def test_an_empty_field_is_missing_and_nan_is_a_number(tmp_path: Path) -> None:
     assert read.guesses["type"].tolist()[:3] == ["float", "bool", "str"]
 
 
-def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Path) -> None:
+def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path):
     file, packed = tmp_path / "runs.csv", tmp_path / "runs.csv.gz"
     file.write_bytes(b"\xef\xbb\xbflr, loss\r\n1e-3, 2\r\n\r\n1e-2, NA\r\n")
     packed.write_bytes(gzip.compress(file.read_bytes()))
@@ -52,7 +50,7 @@ def test_a_csv_of_another_hand_is_read_or_refused_and_never_shifted(tmp_path: Pa
         load(str(packed))
 
 
-def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path: Path) -> None:
+def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path):
     configs = [{"lr": 0.1, "model": {"depth": 2}, "name": "nan"}, {"lr": 0.2, "model": {"depth": 4}, "name": "b"}]
     runs = {"summary": [{"loss": math.nan}, {"loss": 2.5}], "config": configs, "name": ["wise-fog-1", "{}"]}
     pd.DataFrame(runs).to_csv(tmp_path / "project.csv")  # as W&B's documentation writes it: the texts of dicts
@@ -67,7 +65,7 @@ def test_config_and_summary_of_a_wandb_export_are_columns(tmp_path: Path) -> Non
     assert load(str(tmp_path / "texts.csv")).columns.tolist() == ["a", "b"]
 
 
-def test_the_table_of_runs_that_the_web_page_of_wandb_exports_is_read(tmp_path: Path) -> None:
+def test_the_table_of_runs_that_the_web_page_of_wandb_exports_is_read(tmp_path):
     names = '"Name","State","Notes","User","Tags","Created","Runtime","Sweep","batch_size","lr","optimizer","val/loss"'
     run = '"{}","{}","-","ada","","2024-03-01T12:00:0{}.000Z","341","x7k2","64","{}","adamw","{}"'
     ended = [("finished", "0.5"), ("finished", "NaN"), ("finished", "Infinity"), ("crashed", "0.75"), ("running", "")]
@@ -81,7 +79,7 @@ def test_the_table_of_runs_that_the_web_page_of_wandb_exports_is_read(tmp_path: 
     assert read.guesses.set_index("column").loc["State", "role"] == "status"
 
 
-def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
+def test_parquet_and_lines_of_json_are_read(tmp_path):
     pd.DataFrame({"lr": [1.0, 2.0], "loss": [3.0, 4.0]}).to_parquet(tmp_path / "runs.parquet")
     (tmp_path / "runs.jsonl").write_text(
         '{"config": {"lr": 1.0}, "loss": 3.0}\n\n{"config": {"lr": 2.0}, "loss": NaN}\n{"config": {"lr": 3.0}}\n'
@@ -98,7 +96,7 @@ def test_parquet_and_lines_of_json_are_read(tmp_path: Path) -> None:
     assert lines.index.tolist() == [1, 3, 4]
 
 
-def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_path: Path) -> None:
+def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_path):
     from mlflow.tracking import MlflowClient
 
     uri = f"sqlite:///{tmp_path}/mlflow.db"
@@ -124,7 +122,7 @@ def test_an_experiment_of_mlflow_has_nested_unfinished_and_repeated_runs(tmp_pat
     assert not (tmp_path / "other.db").exists()
 
 
-def test_a_failed_run_that_was_run_again_counts_no_more() -> None:
+def test_a_failed_run_that_was_run_again_counts_no_more():
     runs = {"lr": [1, 1, 2, 2, 3], "loss": [None, 0.5, 0.25, None, None], "status": [*"fooff"]}
     words = {"f": "FAILED", "o": "FINISHED"}
     frame = pd.DataFrame(runs).assign(status=lambda rows: rows["status"].map(words))
@@ -138,7 +136,7 @@ def test_a_failed_run_that_was_run_again_counts_no_more() -> None:
         table.read(twice, ["loss"], ["lr"], status="status")
 
 
-def test_runs_that_have_not_ended_are_counted_with_their_words() -> None:
+def test_runs_that_have_not_ended_are_counted_with_their_words():
     frame = pd.DataFrame({"lr": [1, 2, 3], "loss": 0.5, "state": ["RUNNING", "RUNNING", "SCHEDULED"]})
     with pytest.raises(
         InputError, match="state: no run has a value and ended: 2 RUNNING, 1 SCHEDULED; expected one of ok, not_conv"
@@ -148,10 +146,10 @@ def test_runs_that_have_not_ended_are_counted_with_their_words() -> None:
         table.read(frame.assign(loss=None, state="FINISHED"), ["loss"], ["lr"], status="state")
 
 
-def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path: Path) -> None:
+def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         rate = trial.suggest_float("lr", 1e-4, 1e-1, log=True)
         if trial.number == 1:
             raise optuna.TrialPruned
@@ -173,7 +171,7 @@ def test_a_study_of_optuna_has_pruned_and_failed_trials(tmp_path: Path) -> None:
         load(f"optuna:{url}#rate")
 
 
-def test_trials_of_ray_have_their_last_result(tmp_path: Path) -> None:
+def test_trials_of_ray_have_their_last_result(tmp_path):
     for name, results, failed in (("a", [{"loss": 2.0}, {"loss": 1.0}], False), ("b", [], False), ("c", [{}], True)):
         folder = tmp_path / name
         folder.mkdir()
@@ -187,8 +185,8 @@ def test_trials_of_ray_have_their_last_result(tmp_path: Path) -> None:
     assert frame["loss"].tolist()[0] == 1.0
 
 
-def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path: Path) -> None:
-    def results(revision: str, accuracy: float) -> dict[str, Any]:
+def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path):
+    def results(revision, accuracy):
         model = f"pretrained=EleutherAI/pythia-70m,revision={revision}" if revision else "pretrained=pythia"
         tasks = {"sciq": {"alias": "sciq", "acc,none": accuracy, "acc_stderr,none": 0.01}}
         return {"results": tasks, "config": {"model_args": model}, "n-shot": {"sciq": 5}}
@@ -215,12 +213,12 @@ def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path: Path) -> No
         ("lm-eval:nowhere", "--from: nowhere is no folder"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_one_line(source: str, line: str) -> None:
+def test_a_source_that_cannot_be_read_is_one_line(source, line):
     with told(line):
         load(source)
 
 
-def test_broken_json_is_named(tmp_path: Path) -> None:
+def test_broken_json_is_named(tmp_path):
     for tool, name in (("lm-eval", "results_1.json"), ("ray", "result.json")):
         (tmp_path / tool).mkdir()
         (tmp_path / tool / name).write_text("{")

@@ -1,7 +1,6 @@
 """A table of runs made elsewhere becomes rows and a space; what is guessed of its columns is shown."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,17 +14,17 @@ from raysweep.query.table import read
 RATES = [1e-4, 3e-4, 1e-3, 3e-3]
 
 
-def runs(**columns: Any) -> pd.DataFrame:
+def runs(**columns):
     """Four rates at two depths, one run each."""
     table = pd.DataFrame({"lr": RATES * 2, "depth": [2] * 4 + [4] * 4, "loss": np.arange(8.0)})
     return table.assign(**columns)
 
 
-def column(guesses: pd.DataFrame, name: str) -> dict[str, Any]:
+def column(guesses, name):
     return guesses[guesses["column"] == name].iloc[0].to_dict()
 
 
-def test_types_and_scales_are_guessed_and_can_be_overridden() -> None:
+def test_types_and_scales_are_guessed_and_can_be_overridden():
     table = read(runs(optimizer=["adam", "sgd"] * 4), ["loss"], ["lr"], ["depth", "optimizer"])
     assert [column(table.guesses, name)["type"] for name in ("lr", "depth", "optimizer")] == ["float", "int", "str"]
     assert table.space["scale"] == {"lr": "log", "depth": "linear"}
@@ -44,9 +43,7 @@ TOOLS = ["FINISHED", "COMPLETE", "FAILED", "crashed", "PRUNED", "RUNNING", "ok",
     ],
     ids=["not finite", "words of other tools", "finished without a value"],
 )
-def test_what_is_not_finite_has_diverged_and_what_has_no_value_or_goes_on_is_missing(
-    words: Any, losses: list[Any], statuses: str
-) -> None:
+def test_what_is_not_finite_has_diverged_and_what_has_no_value_or_goes_on_is_missing(words, losses, statuses):
     frame = runs(loss=pd.Series(losses, dtype=object), **({"state": words} if words else {}))
     table = read(frame, ["loss"], ["lr"], ["depth"], status="state" if words else "")
     assert table.rows["status"].tolist() == statuses.split()
@@ -54,7 +51,7 @@ def test_what_is_not_finite_has_diverged_and_what_has_no_value_or_goes_on_is_mis
     assert f"{statuses.count('diverged')} not finite" in column(table.guesses, "loss")["note"]
 
 
-def test_values_that_differ_by_rounding_are_one_and_shown() -> None:
+def test_values_that_differ_by_rounding_are_one_and_shown():
     lr = [0.000345, 0.0003453, 0.00069, 0.0006905, 0.001381, 0.001381, 0.002762, 0.002762]
     table = read(runs(lr=lr, depth=[1, 2] * 4), ["loss"], ["lr"], ["depth"])
     assert table.space["axes"]["lr"] == [0.0003453, 0.00069, 0.0006905, 0.001381, 0.002762]  # two digits are not enough
@@ -70,18 +67,18 @@ def test_values_that_differ_by_rounding_are_one_and_shown() -> None:
         ([0.123, 0.1234, 10.0], {0.123: 0.1234}),
     ],
 )
-def test_only_pairs_much_closer_than_other_values_are_joined(values: list[float], joined: dict[float, float]) -> None:
+def test_only_pairs_much_closer_than_other_values_are_joined(values, joined):
     assert rounded(values) == joined
 
 
-def test_axes_that_vary_together_are_zipped_and_constants_are_fixed() -> None:
+def test_axes_that_vary_together_are_zipped_and_constants_are_fixed():
     table = read(runs(width=[64] * 4 + [128] * 4, batch=32), ["loss"], ["lr"], ["depth", "width", "batch"])
     assert table.space["zip"] == [["depth", "width"]]
     assert table.space["axes"]["width"] == [64, 128]
     assert table.space["fixed"] == {"batch": 32}
 
 
-def test_axes_of_a_random_search_do_not_vary_together() -> None:
+def test_axes_of_a_random_search_do_not_vary_together():
     rng = np.random.default_rng(0)
     found = pd.DataFrame({"lr": rng.uniform(size=30), "wd": rng.uniform(size=30), "loss": rng.uniform(size=30)})
     assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == []
@@ -89,7 +86,7 @@ def test_axes_of_a_random_search_do_not_vary_together() -> None:
     assert read(found, ["loss"], ["lr", "wd"]).space["zip"] == [["lr", "wd"]]
 
 
-def test_several_runs_of_a_cell_are_asked_about() -> None:
+def test_several_runs_of_a_cell_are_asked_about():
     twice = pd.concat([runs(run=0), runs(run=1)], ignore_index=True)
     with pytest.raises(InputError, match=r"rows 1, 9 have the same values on all axes; they differ in run"):
         read(twice, ["loss"], ["lr"], ["depth"])
@@ -105,14 +102,14 @@ def test_several_runs_of_a_cell_are_asked_about() -> None:
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
 
 
-def test_seeds_that_only_number_the_runs_are_no_shared_draws() -> None:
+def test_seeds_that_only_number_the_runs_are_no_shared_draws():
     twice = pd.concat([runs(), runs()], ignore_index=True)
     table = read(twice.assign(run=range(16)), ["loss"], ["lr"], ["depth"], seed="run")
     assert table.rows["seed"].tolist() == [0] * 8 + [1] * 8
     assert table.guesses.set_index("column").loc["run", "note"]
 
 
-def test_axes_that_are_only_names_stay_texts() -> None:
+def test_axes_that_are_only_names_stay_texts():
     table = read(runs(), ["loss"], ["lr"], ["depth"], labels=["depth"])
     assert column(table.guesses, "depth")["type"] == "str"
     assert table.space["axes"]["depth"] == ["2", "4"]
@@ -120,7 +117,7 @@ def test_axes_that_are_only_names_stay_texts() -> None:
     assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
 
 
-def test_integers_beyond_floats_are_not_joined() -> None:
+def test_integers_beyond_floats_are_not_joined():
     wide = pd.Series([2**53] * 4 + [2**53 + 1] * 4)
     with pytest.raises(InputError, match=r"depth: has integers beyond 2\^53 \(--labels depth takes them as names"):
         read(runs(depth=wide), ["loss"], ["lr"], ["depth"])
@@ -129,12 +126,12 @@ def test_integers_beyond_floats_are_not_joined() -> None:
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="draw").space["seeds"] == [2**62, 2**62 + 1]
 
 
-def test_numbers_with_underscores_are_names() -> None:
+def test_numbers_with_underscores_are_names():
     versions = read(runs(depth=["1_0"] * 4 + ["2_1"] * 4), ["loss"], ["lr"], ["depth"])
     assert versions.space["axes"]["depth"] == ["1_0", "2_1"]
 
 
-def test_a_setting_without_a_value_is_refused_or_a_name() -> None:
+def test_a_setting_without_a_value_is_refused_or_a_name():
     for gap in (None, math.nan):
         frame = runs(depth=pd.Series([2] * 4 + [gap] * 4, dtype=object))
         with pytest.raises(InputError, match="depth: row 5 has no value of it"):
@@ -143,7 +140,7 @@ def test_a_setting_without_a_value_is_refused_or_a_name() -> None:
         assert table.space["axes"]["depth"] == ["2", "none"]
 
 
-def test_tensors_of_one_number_are_numbers_and_times_are_none() -> None:
+def test_tensors_of_one_number_are_numbers_and_times_are_none():
     columns = {name: [np.array(value) for value in runs()[name]] for name in ("lr", "depth", "loss")}
     for frame in (columns, pd.DataFrame(columns)):
         pd.testing.assert_frame_equal(
@@ -154,7 +151,7 @@ def test_tensors_of_one_number_are_numbers_and_times_are_none() -> None:
             read(runs(loss=loss), ["loss"], ["lr"], ["depth"])
 
 
-def test_a_column_with_the_words_of_tools_is_the_status_and_an_empty_text_says_there_is_none() -> None:
+def test_a_column_with_the_words_of_tools_is_the_status_and_an_empty_text_says_there_is_none():
     frame = runs(State=["finished"] * 5 + ["running", "crashed", "not_converged"])
     table = read(frame, ["loss"], ["lr"], ["depth"])
     assert table.rows["status"].tolist() == ["ok"] * 5 + ["failed", "not_converged"]
@@ -163,7 +160,7 @@ def test_a_column_with_the_words_of_tools_is_the_status_and_an_empty_text_says_t
     assert read(runs(State="Bavaria"), ["loss"], ["lr"], ["depth"]).missing == 0
 
 
-def test_a_run_without_any_setting_is_missing() -> None:
+def test_a_run_without_any_setting_is_missing():
     above = pd.concat([runs().astype(object), pd.DataFrame({"loss": [0.0]})], ignore_index=True)
     above = above.astype(object).where(above.notna(), None)
     table = read(above, ["loss"], ["lr"], ["depth"])
@@ -173,7 +170,7 @@ def test_a_run_without_any_setting_is_missing() -> None:
         read(above, ["loss"], ["lr"], ["depth"])
 
 
-def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
+def test_words_for_nothing_are_missing_and_their_line_is_told():
     losses = ["1", "NA", "null", "None", "nan", "inf", "2", "x"]
     frame = runs(loss=losses).set_axis(pd.RangeIndex(2, 10, name="line"))
     table = read(frame[:7], ["loss"], ["lr"], ["depth"])
@@ -183,7 +180,7 @@ def test_words_for_nothing_are_missing_and_their_line_is_told() -> None:
         read(frame, ["loss"], ["lr"], ["depth"])
 
 
-def test_runs_that_all_failed_are_counted_by_their_words() -> None:
+def test_runs_that_all_failed_are_counted_by_their_words():
     frame = runs(state=["FAILED"] * 6 + ["KILLED"] * 2)
     with pytest.raises(InputError, match="gain: no run has it, and none has finished: 6 FAILED, 2 KILLED"):
         read(frame, ["gain"], ["lr"], ["depth"], status="state")
@@ -213,6 +210,6 @@ def test_runs_that_all_failed_are_counted_by_their_words() -> None:
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_one_line(table: Any, arguments: Any, line: str) -> None:
+def test_a_table_that_cannot_be_read_is_one_line(table, arguments, line):
     with told(line):
         read(table, *arguments)

@@ -1,26 +1,19 @@
 """Reports of made-up rows."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from raysweep import workloads
-from raysweep.report.report import Report, Written, write_report
+from raysweep.report.report import Written, write_report
 
-AXES: dict[str, list[Any]] = {"overlap_angle": [float(one) for one in np.linspace(9, 90, 10)], "gamma": [0.2, 0.4, 0.6]}
+AXES = {"overlap_angle": [float(one) for one in np.linspace(9, 90, 10)], "gamma": [0.2, 0.4, 0.6]}
 BOUNDARY = {"boundary": {"metric": "transferability_finetune", "x": "overlap_angle", "y": "gamma"}}
 
 
-def rows(
-    axes: Mapping[str, Sequence[Any]] = AXES, draws: int = 6, sweep: str = "s", size: float = 0.02
-) -> pd.DataFrame:
+def rows(axes=AXES, draws=6, sweep="s", size=0.02):
     """Rows as a sweep has them: the closed form, and an effect that all cells of a draw share."""
     workload = workloads.get("linear_transfer")
     cells = pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
@@ -35,20 +28,20 @@ def rows(
     return frame.assign(code_version="0.1.0+test", seconds=0.001)
 
 
-def space(*analysis: Any, axes: Mapping[str, Sequence[Any]] = AXES, **more: Any) -> dict[str, Any]:
+def space(*analysis, axes=AXES, **more):
     """The resolved space of such rows."""
     asked = {"name": "demo", "description": "Does it tip over?", "workload": "linear_transfer", "axes": dict(axes)}
     return {**asked, "fixed": {"dim": 200}, "seeds": list(range(6)), "analysis": list(analysis), **more}
 
 
-def written(home: Path, *analysis: Any, frame: pd.DataFrame | None = None, **about: Any) -> Report:
+def written(home, *analysis, frame=None, **about):
     """A report of these analyses."""
     frame = rows() if frame is None else frame
     return write_report(frame, [space(*analysis)], home, Written(about.pop("sweep", "demo"), **about))
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     """The folder of a report with places, means and a test of theory."""
     folder = tmp_path_factory.mktemp("report")
     curves = {"curves": {"metric": "risk_scratch", "x": "gamma", "by": ["overlap_angle"]}}

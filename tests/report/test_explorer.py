@@ -1,8 +1,6 @@
 """The page of a report in a headless Chromium: what a reader can move, sort, read and save, and what works without
 JavaScript."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib
@@ -10,9 +8,7 @@ import html
 import io
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +21,7 @@ from .conftest import rows, space
 
 AXE = Path(__file__).parents[2] / "data" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST_SCRIPT = 25_000  # bytes
-AXES: dict[str, list[Any]] = {
+AXES = {
     # A logarithm and back changes some of these.
     "pretrain_length": [float(f"{length:.4g}") for length in np.geomspace(0.2, 20, 9)],
     "overlap_angle": [9.0, 45.0, 60.0, 75.0],
@@ -41,7 +37,7 @@ ANALYSIS = [
 ]
 
 
-def absent(what: str) -> None:
+def absent(what):
     """Skip, or fail where everything that the tests need has been installed for them."""
     if "RAYSWEEP_CI" in os.environ:
         pytest.fail(what)
@@ -49,7 +45,7 @@ def absent(what: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory):
     """The folder of a report with places, curves and a table."""
     home = tmp_path_factory.mktemp("report")
     frame = rows(AXES, 8).assign(**FIXED)
@@ -58,7 +54,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+def browser(tmp_path_factory):
     if find() is None:
         absent(MISSING)
     browser = Chromium(tmp_path_factory.mktemp("chromium"))
@@ -67,7 +63,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def page(browser: Chromium, report: Path) -> Iterator[Chromium]:
+def page(browser, report):
     """The browser with the report, all parts open. At the end no script has failed and nothing was refused."""
     browser.open(report / "report.html")
     browser.run("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
@@ -76,7 +72,7 @@ def page(browser: Chromium, report: Path) -> Iterator[Chromium]:
     assert browser.problems == []
 
 
-def test_the_script_is_small_and_the_page_runs_no_other(report: Path) -> None:
+def test_the_script_is_small_and_the_page_runs_no_other(report):
     text = html.unescape((report / "report.html").read_text(encoding="utf-8"))
     script = (TEMPLATES / "report.js").read_bytes()
     assert len(script) <= LARGEST_SCRIPT
@@ -87,7 +83,7 @@ def test_the_script_is_small_and_the_page_runs_no_other(report: Path) -> None:
     assert "https://" not in text
 
 
-def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path) -> None:
+def test_the_page_is_complete_without_javascript(browser, report):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(report / "report.html")
@@ -111,7 +107,7 @@ def test_the_page_is_complete_without_javascript(browser: Chromium, report: Path
     assert "explored" not in shown
 
 
-def test_every_control_changes_what_is_seen(page: Chromium) -> None:
+def test_every_control_changes_what_is_seen(page):
     count = page.run("document.querySelectorAll('.explore').length")
     assert count == len(ANALYSIS)
     shifted = page.run("""(() => {
@@ -134,7 +130,7 @@ def test_every_control_changes_what_is_seen(page: Chromium) -> None:
     assert [name for name in shifted if name] == []
 
 
-def test_a_drop_down_draws_the_slice_that_it_names(page: Chromium) -> None:
+def test_a_drop_down_draws_the_slice_that_it_names(page):
     seen = page.run("""(() => {
         const box = document.querySelector('.explore');
         return [...box.querySelector('select').options].map((option) => {
@@ -148,7 +144,7 @@ def test_a_drop_down_draws_the_slice_that_it_names(page: Chromium) -> None:
     assert {seeds for _, seeds in seen} == {8}
 
 
-def test_a_fitted_point_shows_its_curve_and_numbers_to_pointer_and_keyboard(page: Chromium) -> None:
+def test_a_fitted_point_shows_its_curve_and_numbers_to_pointer_and_keyboard(page):
     panel = "document.querySelector('.explore .panel').innerText"
     points = page.run("[...document.querySelectorAll('.explore .target')].map((one) => one.getAttribute('aria-label'))")
     page.point_at(".explore .target:nth-last-of-type(2)")
@@ -164,7 +160,7 @@ def test_a_fitted_point_shows_its_curve_and_numbers_to_pointer_and_keyboard(page
     assert stepped.split(". ")[0] in curve
 
 
-def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> None:
+def test_every_control_is_reached_by_keyboard_and_shows_it(page):
     page.run("document.activeElement.blur(), document.querySelector('h1').scrollIntoView()")
     order = []
     for _ in range(40):
@@ -193,7 +189,7 @@ def test_every_control_is_reached_by_keyboard_and_shows_it(page: Chromium) -> No
 FULL = "document.querySelector('details > div > .scroll table')"
 
 
-def test_tables_sort_by_number_and_say_so(page: Chromium) -> None:
+def test_tables_sort_by_number_and_say_so(page):
     names = page.run(f"[...{FULL}.tHead.rows[0].cells].map((head) => head.innerText.trim())")
     place = next(k for k, name in enumerate(names) if "interval]" in name)
     cells = f"[...{FULL}.tBodies[0].rows].map((row) => row.cells[{place}].innerText)"
@@ -207,7 +203,7 @@ def test_tables_sort_by_number_and_say_so(page: Chromium) -> None:
         assert sorted(page.run(cells)) == sorted(before)
 
 
-def test_a_downloaded_table_is_the_table_that_is_shown(page: Chromium) -> None:
+def test_a_downloaded_table_is_the_table_that_is_shown(page):
     name, text = page.downloaded("button.csv")
     shown = page.run(f"[...{FULL}.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))")
     assert name == "part-0-full.csv"
@@ -215,7 +211,7 @@ def test_a_downloaded_table_is_the_table_that_is_shown(page: Chromium) -> None:
     assert len(shown) == 1 + len(AXES["overlap_angle"]) * len(AXES["depth"])
 
 
-def test_the_page_has_a_dark_and_a_printed_form(page: Chromium) -> None:
+def test_the_page_has_a_dark_and_a_printed_form(page):
     look = "(() => { const look = getComputedStyle(document.body); return [look.color, look.backgroundColor]; })()"
     light = page.run(look)
     try:
@@ -233,7 +229,7 @@ def test_the_page_has_a_dark_and_a_printed_form(page: Chromium) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(page: Chromium, scheme: str) -> None:
+def test_axe_finds_nothing_serious(page, scheme):
     if not AXE.is_file():
         absent("axe-core is not here: make data")
     page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -247,6 +243,6 @@ def test_axe_finds_nothing_serious(page: Chromium, scheme: str) -> None:
     assert violations == []
 
 
-def test_figures_say_in_words_what_they_show(page: Chromium) -> None:
+def test_figures_say_in_words_what_they_show(page):
     texts = page.run("[...document.images].map((image) => image.alt)")
     assert all(len(text.split()) > 5 for text in texts)

@@ -1,12 +1,8 @@
 """What stands on the first screen: which settings say what, the table of many settings, and headings."""
 
-from __future__ import annotations
-
 import itertools
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +21,7 @@ from raysweep.workloads.declaration import Metric
 GAMMAS, DEPTHS = [0.2, 0.4, 0.6, 0.8, 1.2, 1.6], [1, 2, 3, 5]
 
 
-def zeros(outcome: Callable[[float, int], Outcome], **more: Any) -> Finding:
+def zeros(outcome, **more):
     """Zeros in the overlap angle, at 10 times the depth where they are located."""
     rows = [
         {"gamma": gamma, "depth": depth, "outcome": outcome(gamma, depth)}
@@ -38,23 +34,23 @@ def zeros(outcome: Callable[[float, int], Outcome], **more: Any) -> Finding:
     return Finding("boundary", "b", as_table(rows, keys), "risk_finetune", "overlap_angle", keys, **fields)
 
 
-def below_one(gamma: float, depth: int) -> Outcome:
+def below_one(gamma, depth):
     return Outcome.LOCATED if gamma < 1 else Outcome.NO_EFFECT
 
 
-def test_a_sentence_names_the_settings_of_each_side_of_a_split() -> None:
+def test_a_sentence_names_the_settings_of_each_side_of_a_split():
     assert sentence(zeros(below_one), TRANSFER) == (
         "Transfer hurts below 10° at L = 1 to 50° at L = 5 and helps above; no effect for γ ≥ 1.2."
     )
 
 
-def test_settings_that_a_sentence_has_no_room_for_are_counted() -> None:
+def test_settings_that_a_sentence_has_no_room_for_are_counted():
     long = {"positive": "transfer helps a little more than costs", "negative": "transfer hurts"}
     odd = zeros(lambda gamma, depth: Outcome.LOCATED if (gamma + depth) % 2 < 1 else Outcome.UNDECIDED, meanings=long)
     assert sentence(odd, TRANSFER).endswith("a little more than costs above in 10; undecided in 14.")
 
 
-def test_a_split_with_one_exception_is_nearly_one() -> None:
+def test_a_split_with_one_exception_is_nearly_one():
     almost = zeros(lambda gamma, depth: Outcome.UNDECIDED if (gamma, depth) == (0.8, 5) else below_one(gamma, depth))
     lead = groups_of(almost)[0]
     assert (lead.outcome, lead.count, lead.nearly) == (Outcome.LOCATED, 15, True)
@@ -63,7 +59,7 @@ def test_a_split_with_one_exception_is_nearly_one() -> None:
     assert not any(group.nearly for group in groups_of(mixed))
 
 
-def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most() -> None:
+def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     finding = zeros(below_one)
     assert telling_axis(finding) == "gamma"
     by_depth = zeros(lambda gamma, depth: Outcome.LOCATED if depth > 2 else Outcome.UNDECIDED)
@@ -78,7 +74,7 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most() ->
     assert first_table(few, TRANSFER).head[1] == "changes sign at [95 % interval]"
 
 
-def test_findings_of_one_question_have_headings_of_their_own() -> None:
+def test_findings_of_one_question_have_headings_of_their_own():
     one, other = zeros(below_one), replace(zeros(below_one), metric="risk_linear")
     headings = headings_of([one, other, replace(one, question="Elsewhere?"), replace(one, question="")], TRANSFER)
     assert len(set(headings)) == 4
@@ -86,7 +82,7 @@ def test_findings_of_one_question_have_headings_of_their_own() -> None:
     assert all("risk" in heading for heading in (*headings[:2], headings[3]))
 
 
-def test_theory_is_compared_with_what_is_located() -> None:
+def test_theory_is_compared_with_what_is_located():
     rows = [{"estimate": 1.0, "low": 0.8, "high": 1.2, "theory": 1.1}] * 2
     rows += [{"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}]
     table = as_table([{"gamma": k, "outcome": Outcome.LOCATED, **row} for k, row in enumerate(rows)], ["gamma"])
@@ -104,7 +100,7 @@ def test_theory_is_compared_with_what_is_located() -> None:
         (lambda depth: -abs(depth - 2), Way.HIGHEST, "is lowest, -3 at L = 5, and highest, "),
     ],
 )
-def test_a_measured_curve_says_what_it_does_along_its_axis(value: Callable[[Any], Any], way: Way, words: str) -> None:
+def test_a_measured_curve_says_what_it_does_along_its_axis(value, way, words):
     frame = rows_with(
         {"depth": DEPTHS}, 6, risk_finetune=lambda rows, random: value(rows["depth"]) + 1e-4 * random.random(len(rows))
     )
@@ -113,16 +109,16 @@ def test_a_measured_curve_says_what_it_does_along_its_axis(value: Callable[[Any]
     assert words in sentence(finding, TRANSFER)
 
 
-def test_noise_alone_does_nothing_along_an_axis() -> None:
+def test_noise_alone_does_nothing_along_an_axis():
     frame = rows_with({"depth": DEPTHS}, 6, risk_finetune=lambda rows, random: random.standard_normal(len(rows)))
     assert ways(finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")) == {Way.UNCLEAR: 1}
 
 
-OF_KINDS: dict[str, Any] = {"over": ["depth"], "axes": ["depth"], "shares": {}, "configurations": 9, "alike": 2}
+OF_KINDS = {"over": ["depth"], "axes": ["depth"], "shares": {}, "configurations": 9, "alike": 2}
 
 
 @pytest.mark.parametrize("kind", CLAUSES)
-def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind: str) -> None:
+def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind):
     facts = {**OF_KINDS, "one_draw": False, "length": "long", "meets": "long", "reference": "limit"}
     keys = ["gamma", "axis"] if kind == "law" else ["gamma"]
     for outcome in (*CLAUSES[kind], Outcome.UNCLEAR, Outcome.UNDECIDED):
@@ -137,7 +133,7 @@ def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind: str) 
                 assert 0 < len(said.split()) <= MOST
 
 
-def test_a_sentence_begins_with_what_most_settings_say() -> None:
+def test_a_sentence_begins_with_what_most_settings_say():
     few = zeros(lambda gamma, depth: Outcome.POSITIVE if (gamma, depth) == (0.2, 1) else Outcome.UNCLEAR)
     assert sentence(few, TRANSFER) == (
         "No clear difference of risk after fine-tuning in 23 of 24 settings; "
@@ -145,8 +141,8 @@ def test_a_sentence_begins_with_what_most_settings_say() -> None:
     )
 
 
-def test_estimates_that_their_intervals_do_not_tell_apart_are_about_one_value() -> None:
-    def located(width: float) -> str:
+def test_estimates_that_their_intervals_do_not_tell_apart_are_about_one_value():
+    def located(width):
         rows = [
             {"gamma": k, "outcome": Outcome.LOCATED, "estimate": 40 + k, "low": 40 + k - width, "high": 40 + k + width}
             for k in (1, 2, 3)
@@ -157,7 +153,7 @@ def test_estimates_that_their_intervals_do_not_tell_apart_are_about_one_value() 
     assert "an overlap angle of about 42° (95 % intervals: 36° to 48°) in all 3" in located(5)
 
 
-def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_such() -> None:
+def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_such():
     rates = [(Outcome.LOCATED, 0.02, 0.01, 0.04)] * 4 + [
         (Outcome.BOUND_HIGH, np.nan, low, np.inf) for low in (0.1, 0.3)
     ]
@@ -169,7 +165,7 @@ def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_
 
 
 @pytest.mark.parametrize(("few", "more"), itertools.product([2, 7, 12, 30], [1, 3, 11]))
-def test_the_counts_of_a_sentence_add_up_to_all_settings(few: int, more: int) -> None:
+def test_the_counts_of_a_sentence_add_up_to_all_settings(few, more):
     counts = {Outcome.UNDECIDED: 40, Outcome.LOCATED: few, Outcome.BOUND_HIGH: more, Outcome.POSITIVE: 5}
     order = np.random.default_rng(1).permutation([one for one, count in counts.items() for _ in range(count)])
     rows = [{"gamma": k, "outcome": Outcome(one), "estimate": 30.0 + k % 7} for k, one in enumerate(order)]
@@ -178,7 +174,7 @@ def test_the_counts_of_a_sentence_add_up_to_all_settings(few: int, more: int) ->
     assert sorted(numbers) == sorted(counts.values())
 
 
-def test_long_whole_numbers_are_short_unless_they_are_hardly_apart() -> None:
+def test_long_whole_numbers_are_short_unless_they_are_hardly_apart():
     assert [in_short(value) for value in (1_073_741_824, 214_663_680, 1_000_000_001, 524_288)] == [
         *("1.074e9", "2.147e8", "1,000,000,001", "524,288")
     ]

@@ -1,10 +1,7 @@
 """What stands on a page, and what does not harm it."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -23,7 +20,7 @@ SCHEMA = json.loads((DOCS / "report.schema.json").read_text())
 EVIL = "<script>alert(1)</script> | [a](javascript:alert(1)) ![b](http://example.org/x.png)"
 
 
-def test_the_first_screen_has_short_answers_and_short_tables(home: Path) -> None:
+def test_the_first_screen_has_short_answers_and_short_tables(home):
     page = (home / "report.html").read_text()
     answers = re.findall(r'<p class="answer">(.*?)</p>', page)
     assert len(answers) == 3
@@ -36,13 +33,13 @@ def test_the_first_screen_has_short_answers_and_short_tables(home: Path) -> None
     assert page.index('<figure id="figure"') < page.index("<details>")
 
 
-def test_nothing_is_cut_off(home: Path) -> None:
+def test_nothing_is_cut_off(home):
     for name in ("report.html", "report.md"):
         text = re.sub(r"<script.*?</script>", "", (home / name).read_text(), flags=re.DOTALL)
         assert "…" not in text.replace("0 … 5", "")
 
 
-def test_the_page_loads_nothing_and_runs_one_script(home: Path) -> None:
+def test_the_page_loads_nothing_and_runs_one_script(home):
     page = (home / "report.html").read_text()
     assert "http://" not in page
     assert "https://" not in page
@@ -50,7 +47,7 @@ def test_the_page_loads_nothing_and_runs_one_script(home: Path) -> None:
     assert len(re.findall(r"<script type=\"application/json\" class=\"explored\">", page)) >= 2
 
 
-def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypatch):
     entry = {"curves": {"metric": "risk_finetune", "x": "overlap_angle", "by": ["gamma"]}}
     frame = rows()
     frame.loc[(frame["gamma"] == 0.4) & (frame["seed"] == 5), "status"] = "diverged"
@@ -60,7 +57,7 @@ def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypat
     asked, closed_form = [], transfer.closed_form
     monkeypatch.setattr(transfer, "closed_form", lambda columns: asked.append(columns) or closed_form(columns))
 
-    def curves(part: pd.DataFrame) -> list[dict[str, object]]:
+    def curves(part):
         (explored,) = one_finding(part, space(entry), entry, "demo").explored
         asked.clear()
         return [{**one, "values": [], "row": 0} for one in explored()["settings"]]
@@ -75,7 +72,7 @@ def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypat
     assert together[1]["mean"][0] == pytest.approx(np.mean([draw[0] for draw in together[1]["draws"]]), abs=1e-3)
 
 
-def test_html_and_markdown_have_the_same_answers_tables_and_figures(home: Path) -> None:
+def test_html_and_markdown_have_the_same_answers_tables_and_figures(home):
     page, text = ((home / name).read_text().replace("\u00a0", " ") for name in ("report.html", "report.md"))
     for answer in re.findall(r'<p class="answer">(.*?)</p>', page.replace("\u2060", "")):
         assert f"**{answer}**" in text.replace("\\", "")
@@ -83,12 +80,12 @@ def test_html_and_markdown_have_the_same_answers_tables_and_figures(home: Path) 
     assert page.count("<table") == len(re.findall(r"^\| ---|^\|( ---)", text, re.MULTILINE))
 
 
-def test_links_lead_to_the_tables_that_were_written(home: Path) -> None:
+def test_links_lead_to_the_tables_that_were_written(home):
     linked = set(re.findall(r'href="(tables/[^"]+)"', (home / "report.html").read_text()))
     assert linked == {f"tables/{path.name}" for path in (home / "tables").iterdir()}
 
 
-def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(home: Path) -> None:
+def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(home):
     report = json.loads((home / "report.json").read_text())
     jsonschema.validate(report, SCHEMA)
     boundary = next(one for one in report["findings"] if one["kind"] == "boundary")
@@ -97,7 +94,7 @@ def test_the_json_report_follows_its_schema_and_has_the_numbers_of_the_tables(ho
     assert [one["theory"] for one in boundary["settings"]] == pytest.approx(table["theory"].tolist())
 
 
-def test_words_of_others_stay_words(tmp_path: Path) -> None:
+def test_words_of_others_stay_words(tmp_path):
     frame = rows()
     asked = space({"best": {"metric": "risk_scratch", "question": "<b>Which</b>?"}}, description=EVIL)
     write_report(frame, [asked], tmp_path, Written(EVIL, warnings=[EVIL], facts=[EVIL]))
@@ -109,7 +106,7 @@ def test_words_of_others_stay_words(tmp_path: Path) -> None:
     assert not re.search(r"(?<!\\)\]\((javascript|http)", prose)
 
 
-def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) -> None:
+def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path):
     written(tmp_path, BOUNDARY)
     before = {path.name for path in (tmp_path / "figures").iterdir()}
     (tmp_path / "figures" / "mine.png").write_bytes(b"mine")
@@ -122,14 +119,14 @@ def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path: Path) ->
     assert changed.read_text() == "mine"
 
 
-def test_a_sweep_without_an_ok_row_says_so(tmp_path: Path) -> None:
+def test_a_sweep_without_an_ok_row_says_so(tmp_path):
     frame = rows().assign(status="failed", transferability_finetune=np.nan)
     (finding,) = written(tmp_path, BOUNDARY, frame=frame).findings
     assert finding.facts["nothing"] == "no_row_ok"
     jsonschema.validate(json.loads((tmp_path / "report.json").read_text()), SCHEMA)
 
 
-def test_several_sweeps_are_compared_and_the_difference_comes_first(tmp_path: Path) -> None:
+def test_several_sweeps_are_compared_and_the_difference_comes_first(tmp_path):
     one = rows(sweep="one")
     other = rows(sweep="other").assign(noise=0.5, risk_scratch=lambda frame: frame["risk_scratch"] + 0.25)
     other["cell"] = "d" + other["cell"]
@@ -144,7 +141,7 @@ def test_several_sweeps_are_compared_and_the_difference_comes_first(tmp_path: Pa
     assert comparison.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx(0.25)
 
 
-def test_the_rows_of_a_large_table_show_every_outcome(home: Path, tmp_path: Path) -> None:
+def test_the_rows_of_a_large_table_show_every_outcome(home, tmp_path):
     frame = rows({"overlap_angle": [9.0, 45.0, 60.0, 90.0], "gamma": [0.1 * step for step in range(1, 13)]})
     (finding,) = written(tmp_path, BOUNDARY, frame=frame).findings
     chosen = first_rows(finding)

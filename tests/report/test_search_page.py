@@ -1,7 +1,5 @@
 """The page of a search that asks nothing: its table, its pictures, and parallel coordinates that can be brushed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -10,17 +8,17 @@ from chromium import MISSING, Chromium, find
 from searched_rows import rows_of, space_of
 
 from raysweep.report.page import TEMPLATES
-from raysweep.report.report import Report, Written, write_report
+from raysweep.report.report import Written, write_report
 
 from .test_explorer import absent
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory):
     return write_report(rows_of(), [space_of()], tmp_path_factory.mktemp("report"), Written("search"))
 
 
-def test_a_search_that_asks_nothing_has_pictures_and_a_table(report: Report) -> None:
+def test_a_search_that_asks_nothing_has_pictures_and_a_table(report):
     assert [finding.kind for finding in report.findings] == ["search"]
     names = {path.name for path in report.files}
     assert {
@@ -38,7 +36,7 @@ def test_a_search_that_asks_nothing_has_pictures_and_a_table(report: Report) -> 
     assert len(report.answer[0].split()) <= 25
 
 
-def test_a_brush_keeps_the_configurations_that_pass_it(report: Report, tmp_path: Path) -> None:
+def test_a_brush_keeps_the_configurations_that_pass_it(report, tmp_path):
     if find() is None:
         absent(MISSING)
     assert len((TEMPLATES / "parallel.js").read_text().splitlines()) <= 120

@@ -1,12 +1,6 @@
 """The sentence of a finding says what its numbers say."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
@@ -21,10 +15,10 @@ from raysweep.report.sentences import sentence
 AXES = {"overlap_angle": [10.0, 45.0, 80.0], "gamma": [0.2, 0.4]}
 
 
-def beside(difference: float) -> Finding:
+def beside(difference):
     """Curves of a risk that differs from another one by so much in every draw but for noise."""
 
-    def noisy(rows: pd.DataFrame, random: np.random.Generator) -> Any:
+    def noisy(rows, random):
         return rows["seed"] + difference + 0.01 * random.standard_normal(len(rows))
 
     frame = rows_with(AXES, 8, risk_finetune=noisy, risk_scratch=lambda rows, _: 1.0 * rows["seed"])
@@ -34,25 +28,25 @@ def beside(difference: float) -> Finding:
     )
 
 
-def test_a_curve_beside_another_is_called_what_the_space_calls_its_side() -> None:
+def test_a_curve_beside_another_is_called_what_the_space_calls_its_side():
     above, below = (sentence(beside(size), TRANSFER) for size in (1.0, -1.0))
     assert above == "Risk after fine-tuning: it costs in all 6 cells."
     assert below == "Risk after fine-tuning: it pays in all 6 cells."
 
 
-def test_a_figure_calls_the_other_metric_by_its_label() -> None:
+def test_a_figure_calls_the_other_metric_by_its_label():
     ((_, figure, caption),) = drawn(beside(1.0), TRANSFER)
     named = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert "risk from scratch" in named
     assert "risk_scratch" not in f"{named} {caption}"
 
 
-def slopes(*rows: Mapping[str, float]) -> Finding:
+def slopes(*rows):
     table = as_table([{"gamma": 0.1 * k, "outcome": Outcome.RISES, **row} for k, row in enumerate(rows)], ["gamma"])
     return Finding("trend", "trend", table, "risk_finetune", "depth", ["gamma"])
 
 
-def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows() -> None:
+def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     inside, outside, exact = (
         {"estimate": 1.0, "low": low, "high": high, "theory": 1.1} for low, high in ((0.8, 1.2), (0.95, 1.05), (1, 1))
     )
@@ -63,13 +57,13 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows() -> Non
 
 
 @pytest.mark.parametrize(("theory", "words"), [(2.0, "theory differs by at most 50 %"), (1 + 1e-9, "theory agrees")])
-def test_how_far_theory_is_from_exact_values_is_said(theory: float, words: str) -> None:
+def test_how_far_theory_is_from_exact_values_is_said(theory, words):
     exact = {"estimate": 1.0, "low": 1.0, "high": 1.0}
     assert theory_words(slopes({**exact, "theory": 1.0}, {**exact, "theory": theory}), TRANSFER) == words
 
 
 @pytest.mark.parametrize(("gammas", "words"), [([0.2, 0.4], "both settings"), ([0.2, 0.4, 0.6], "all 3 settings")])
-def test_two_settings_are_both(gammas: list[float], words: str) -> None:
+def test_two_settings_are_both(gammas, words):
     axes = {"depth": [1, 2, 3], "gamma": gammas}
     frame = rows_with(axes, 4, risk_finetune=lambda rows, random: rows["depth"] + 0.01 * random.random(len(rows)))
     finding = finding_of(frame, axes, "trend", x="depth", metric="risk_finetune")
@@ -80,7 +74,7 @@ def test_two_settings_are_both(gammas: list[float], words: str) -> None:
     )
 
 
-def laws(axes: Mapping[str, list[Outcome]], **row: Any) -> str:
+def laws(axes, **row):
     """The sentence of laws of the best lr over these axes: the outcomes of each, one per setting of gamma."""
     rows = [
         {"gamma": 0.1 * k, "axis": axis, "outcome": one, "estimate": 1.0, "low": 0.5, "high": 1.5, **row}
@@ -94,7 +88,7 @@ def laws(axes: Mapping[str, list[Outcome]], **row: Any) -> str:
 RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR, Outcome.UNDECIDED
 
 
-def test_laws_are_powers_in_as_many_settings_as_have_one() -> None:
+def test_laws_are_powers_in_as_many_settings_as_have_one():
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
     assert laws({"N": n, "D": d}) == (
         "The best lr falls as N^1, goes as D^1 in 10 of 13 settings of γ; undecided in 3."
@@ -103,7 +97,7 @@ def test_laws_are_powers_in_as_many_settings_as_have_one() -> None:
     assert laws(every) == ("The best lr falls as N^1, goes as D^1, goes as K^1 in all 13 settings of γ.")
 
 
-def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
+def test_no_law_says_what_it_takes_or_which_axes_vary_together():
     none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
     asked = "How does the best lr for loss scale with N and D?"
     assert laws(none, needed=Needed.MORE_X) == f"{asked} Not yet known (needs more values of lr)."
@@ -112,13 +106,13 @@ def test_no_law_says_what_it_takes_or_which_axes_vary_together() -> None:
     )
 
 
-def ranking(values: Mapping[str, Any], *outcomes: Outcome) -> str:
+def ranking(values, *outcomes):
     rows = [{**values, "outcome": one, "estimate": 1.0, "low": 0.9, "high": 1.1} for one in (Outcome.BEST, *outcomes)]
     rows = [{**row, **{key: row[key] + k for key in values}} for k, row in enumerate(rows)]
     return sentence(Finding("best", "best", as_table(rows, list(values)), "risk_finetune", keys=list(values)), TRANSFER)
 
 
-def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_best() -> None:
+def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_best():
     others = [Outcome.ALIKE, *[Outcome.WORSE] * 3]
     short = (
         "The best risk after fine-tuning is 1.00 (95 %: 0.90 to 1.10) at L = 1; 1 cannot be told from it; 3 are worse."
@@ -129,10 +123,10 @@ def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_bes
     assert "worse" in ranking({"depth": 1, "gamma": 0.2, "noise": 3, "finetune_lr": 1.0}, *others[1:])
 
 
-def test_an_optimum_of_single_runs_says_that_noise_is_pooled() -> None:
+def test_an_optimum_of_single_runs_says_that_noise_is_pooled():
     axes = {"finetune_lr": [0.01 * 2.0**k for k in range(8)], "gamma": [0.2, 0.4]}
 
-    def valley(rows: pd.DataFrame, random: np.random.Generator) -> Any:
+    def valley(rows, random):
         return (np.log2(rows["finetune_lr"] / 0.08)) ** 2 + 0.1 * random.standard_normal(len(rows))
 
     for draws, method in ((1, "one_surface"), (6, "optimum")):

@@ -1,10 +1,7 @@
 """An analysis is one file: there it is in the checks of spaces, the report, the JSON, Python and a notebook."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -42,7 +39,7 @@ ANALYSIS = Analysis(
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def toy(tmp_path, monkeypatch):
     """The file of the toy among those of the kinds."""
     (tmp_path / "toys").mkdir()
     (tmp_path / "toys" / "spread.py").write_text(TOY)
@@ -52,7 +49,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_toy_is_everywhere(storage: Path) -> None:
+def test_a_toy_is_everywhere(storage):
     assert "spread" in registry.names()
     asked = {"spread": {"metric": "risk_finetune", "x": "gamma"}}
     with pytest.raises(InputError, match=r"analysis\[0\].spread.x: missing"):

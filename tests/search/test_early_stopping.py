@@ -2,8 +2,6 @@
 
 import hashlib
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -20,7 +18,7 @@ ASHA = {"metric": "loss", "rule": "asha", "grace": 1, "reduction": 2, "first": 4
 MEDIAN = {"metric": "loss", "rule": "median", "grace": 2, "first": 4}
 
 
-def asked(early_stopping: Any, **changes: Any) -> dict[str, Any]:
+def asked(early_stopping, **changes):
     return {
         "name": "valley",
         "workload": "valley",
@@ -32,23 +30,23 @@ def asked(early_stopping: Any, **changes: Any) -> dict[str, Any]:
     }
 
 
-def same(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
+def same(one, other):
     columns = ["cell", "seed", "status", "loss", "accuracy"]
     pandas.testing.assert_frame_equal(one[columns], other[columns], check_exact=True)
 
 
-def curve(loss: float) -> list[float]:
+def curve(loss):
     return [loss + (8 - step) / 8 for step in range(1, 9)]
 
 
-def by_hand(table: pandas.DataFrame, rule: dict[str, Any]) -> dict[tuple[str, int], int]:
+def by_hand(table, rule):
     """The step at which each row is stopped, 9 for none, counted again from the rounds of 4, 4, 8, 16, ... cells in the
     order of their hashes."""
     cells = table.drop_duplicates("cell")
     values = {row.cell: [float(row.lr), int(row.width)] for row in cells.itertuples(index=False)}
     order = sorted(values, key=lambda cell: hashlib.sha256(repr(values[cell]).encode()).digest())
     losses = cells.set_index("cell")["loss"]
-    last: dict[str, int] = {}
+    last = {}
     first, size = 0, 4
     while first < len(order):
         before = order[:first]
@@ -71,7 +69,7 @@ def by_hand(table: pandas.DataFrame, rule: dict[str, Any]) -> dict[tuple[str, in
 
 
 @pytest.mark.parametrize("rule", [MEDIAN, ASHA], ids=["median", "asha"])
-def test_exactly_those_rows_are_stopped_that_a_hand_count_says(rule: Any, sandbox: Path, storage: Path) -> None:
+def test_exactly_those_rows_are_stopped_that_a_hand_count_says(rule, sandbox, storage):
     table = run(storage, asked(rule)).results()
     assert len(table) == 7 * 4 * 2
     expected = by_hand(table, rule)
@@ -87,7 +85,7 @@ def test_exactly_those_rows_are_stopped_that_a_hand_count_says(rule: Any, sandbo
 
 
 @pytest.mark.parametrize("rule", [MEDIAN, ASHA], ids=["median", "asha"])
-def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, sandbox: Path, storage: Path) -> None:
+def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule, sandbox, storage):
     whole = run(storage / "whole", asked(rule)).results()
     for segments in (1, 2, 3, 4):
         place = storage / str(segments)
@@ -98,13 +96,13 @@ def test_the_same_rows_are_stopped_after_an_interruption_anywhere(rule: Any, san
 
 
 @pytest.mark.long
-def test_the_same_rows_are_stopped_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
+def test_the_same_rows_are_stopped_on_ray(sandbox, storage, ray_cluster):
     here, there = (run(storage / name, asked(ASHA), executor=name, workers=2) for name in ("inline", "ray"))
     assert "stopped" in set(here.results()["status"])
     same(there.results(), here.results())
 
 
-def test_searches_stop_rows_and_leave_them_out_of_what_they_learn(sandbox: Path, storage: Path) -> None:
+def test_searches_stop_rows_and_leave_them_out_of_what_they_learn(sandbox, storage):
     axes = {"lr": {"range": [1e-4, 1e-1], "log": True}, "width": {"range": [2, 9]}}
     for search in ({"random": {"cells": 40}}, {"optuna": {"metric": "loss", "cells": 40}}):
         space = asked(MEDIAN, axes=axes, search=search, seeds=1)
@@ -114,9 +112,7 @@ def test_searches_stop_rows_and_leave_them_out_of_what_they_learn(sandbox: Path,
         assert not (table["status"].head(4) == "stopped").any()  # in the order in which they are asked for
 
 
-def test_the_report_and_the_status_count_stopped_rows_and_no_mean_has_them(
-    sandbox: Path, storage: Path, call: Any
-) -> None:
+def test_the_report_and_the_status_count_stopped_rows_and_no_mean_has_them(sandbox, storage, call):
     space = asked(ASHA, analysis=[{"curves": {"metric": "loss", "x": "lr"}}])
     table = run(storage, space, report=True).results()
     count = (table["status"] == "stopped").sum()
@@ -128,7 +124,7 @@ def test_the_report_and_the_status_count_stopped_rows_and_no_mean_has_them(
     assert f"{count} stopped" in call("status", "valley", "--storage", storage).out
 
 
-def train(lr: float, seed: int, log: Any = None, steps: int = 8) -> dict[str, float]:
+def train(lr, seed, log=None, steps=8):
     """Accuracy rises to 1 / lr."""
     for step in range(1, steps + 1):
         log(step, accuracy=step / steps / lr)
@@ -137,7 +133,7 @@ def train(lr: float, seed: int, log: Any = None, steps: int = 8) -> dict[str, fl
     return {"accuracy": step / steps / lr}
 
 
-def test_a_function_is_stopped_by_its_log_in_the_direction_that_it_states(storage: Path) -> None:
+def test_a_function_is_stopped_by_its_log_in_the_direction_that_it_states(storage):
     rule = {"metric": "accuracy", "first": 4}
     axes = {"lr": [float(x) for x in range(1, 17)]}
     sweep = raysweep.run(
@@ -158,7 +154,7 @@ def test_a_function_is_stopped_by_its_log_in_the_direction_that_it_states(storag
     assert good["lr"].median() < stopped["lr"].median()
 
 
-def test_rows_of_one_call_are_told_one_by_one() -> None:
+def test_rows_of_one_call_are_told_one_by_one():
     rule = Rule("loss", False, "median", 1, 4)
     rule.learn(
         [{"status": "ok", "curves": {"fit": {"step": [1.0, 2.0], "loss": [x, x]}}} for x in (1.0, 2.0, 3.0, 4.0)]
@@ -173,7 +169,7 @@ def test_rows_of_one_call_are_told_one_by_one() -> None:
     assert context.stop().tolist() == [False, True, True]
 
 
-def test_few_rows_failed_rows_and_other_stages_stop_nothing() -> None:
+def test_few_rows_failed_rows_and_other_stages_stop_nothing():
     rule = Rule("loss", False, "asha", 1, 4)
     three = [{"status": "ok", "curves": {"fit": {"step": [1.0], "loss": [x]}}} for x in (1.0, 2.0, 3.0)]
     rule.learn([*three, {"status": "failed", "curves": {"fit": {"step": [1.0], "loss": [4.0]}}}, {"status": "ok"}])
@@ -182,7 +178,7 @@ def test_few_rows_failed_rows_and_other_stages_stop_nothing() -> None:
     log = Log(Context("pretrain", 1, rule=rule))
     log(1, loss=math.inf)
     assert log.stop() is False
-    kept: Any = object()
+    kept = object()
     context = Context("fit", 1, progress=kept, rule=rule)  # it would be an artifact of other sweeps too
     context.log(1, loss=math.inf)
     assert context.stop() is False
@@ -191,7 +187,7 @@ def test_few_rows_failed_rows_and_other_stages_stop_nothing() -> None:
     assert context.stop() is True
 
 
-def test_more_seeds_and_other_rules_are_refused(sandbox: Path, storage: Path) -> None:
+def test_more_seeds_and_other_rules_are_refused(sandbox, storage):
     run(storage, asked(ASHA))
     with pytest.raises(
         InputError, match=r"^seeds: the sweep valley exists with 2 seeds, and rows that are stopped early"

@@ -2,8 +2,6 @@
 
 import math
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,22 +12,22 @@ from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
 from raysweep.space.schema import validate
 
-RANGES: dict[str, Any] = {"lr": {"range": [1e-5, 1], "log": True}, "width": {"range": [1, 30]}}
+RANGES = {"lr": {"range": [1e-5, 1], "log": True}, "width": {"range": [1, 30]}}
 LR = {"lr": RANGES["lr"]}
 
 
-def asked(sampler: str, axes: dict[str, Any], count: int, **changes: Any) -> dict[str, Any]:
+def asked(sampler, axes, count, **changes):
     options = {"metric": "loss", "cells": count, "sampler": sampler}
     return {"name": "valley", "workload": "valley", "axes": axes, "search": {"optuna": options}, **changes}
 
 
-def found(space: dict[str, Any], place: tuple[float, float] = (-2, 6)) -> list[list[dict[str, Any]]]:
+def found(space, place=(-2, 6)):
     """The cells of each round on a bowl whose lowest point, 0, is at a `place`: log10 of the rate, and the width."""
     checked = validate(space)
     cells = enumerate_cells(checked)
-    known: set[int] = set()
+    known = set()
 
-    def draws(cell: int, metric: str) -> np.ndarray | None:
+    def draws(cell, metric):
         return np.array([loss(cells.parameters(cell), place)]) if cell in known else None
 
     while True:
@@ -39,12 +37,12 @@ def found(space: dict[str, Any], place: tuple[float, float] = (-2, 6)) -> list[l
         known.update(cell for chosen in rounds for cell in chosen)
 
 
-def loss(cell: dict[str, Any], place: tuple[float, float]) -> float:
+def loss(cell, place):
     return (math.log10(cell["lr"]) - place[0]) ** 2 + 0.05 * (cell["width"] - place[1]) ** 2
 
 
 @pytest.mark.simulation
-def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbox: Path) -> None:
+def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbox):
     for place in ((-2, 6), (-3.3, 21)):
         best = {
             sampler: min(loss(cell, place) for cells in found(asked(sampler, RANGES, 24), place) for cell in cells)
@@ -55,7 +53,7 @@ def test_it_comes_nearer_to_a_smooth_optimum_than_tpe_with_the_same_cells(sandbo
 
 
 @pytest.mark.long
-def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Path) -> None:
+def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox):
     for chosen in found(asked("gp", LR, 16))[1:]:
         assert len(chosen) == 8
         places = np.sort(np.log10([cell["lr"] for cell in chosen]))
@@ -63,7 +61,7 @@ def test_the_cells_of_a_round_are_apart_though_none_has_a_result_yet(sandbox: Pa
 
 
 @pytest.mark.long
-def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox: Path) -> None:
+def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox):
     axes = {"lr": {"geomspace": [1e-4, 1, 41]}, "optimizer": ["adam", "sgd"]}
     cells = [cell for chosen in found(asked("gp", axes, 20)) for cell in chosen]
     assert len({tuple(cell.values()) for cell in cells}) == len(cells) == 20
@@ -75,24 +73,24 @@ def test_it_finds_the_best_of_listed_values_and_computes_none_twice(sandbox: Pat
     [({"lr": [0.001, 0.01, 0.1], "width": [2, 6, 7, 9]}, 12), ({"width": {"range": [1, 3]}}, 3)],
     ids=["listed", "range"],
 )
-def test_it_ends_when_there_are_no_other_cells(axes: dict[str, Any], count: int, sandbox: Path) -> None:
+def test_it_ends_when_there_are_no_other_cells(axes, count, sandbox):
     assert sum(len(chosen) for chosen in found(asked("gp", axes, 20))) == count
     left = [{"width": 2}] if count == 12 else []
     assert sum(len(chosen) for chosen in found(asked("gp", axes, 20, exclude=left))) == count - 3 * len(left)
 
 
 @pytest.mark.long
-def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox: Path) -> None:
+def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox):
     """They may differ between packs, and so between numbers of workers."""
     space = validate(asked("gp", LR, 20))
 
-    def chosen(factor: float) -> list[float]:
+    def chosen(factor):
         cells = enumerate_cells(space)
-        rounds: list[list[int]] = []
+        rounds = []
         for _ in range(3):
             known = {cell for cells_of_round in rounds for cell in cells_of_round}
 
-            def draws(cell: int, metric: str, known: set[int] = known) -> np.ndarray | None:
+            def draws(cell, metric, known=known):
                 return np.array([factor * loss(cells.parameters(cell), (-2, 6))]) if cell in known else None
 
             rounds = search.rounds(space, cells, draws)
@@ -102,9 +100,7 @@ def test_the_last_digits_of_a_result_do_not_change_what_it_asks_for(sandbox: Pat
     assert chosen(1.0) == chosen(1.0 + 1e-14)
 
 
-def test_a_sampler_that_is_not_there_is_one_line(
-    sandbox: Path, call: Any, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sampler_that_is_not_there_is_one_line(sandbox, call, storage, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     space = "search={optuna: {metric: risk_linear, cells: 5, sampler: gp}}"
     needs = "search.optuna.sampler: gp needs torch: pip install torch, or say tpe\n"

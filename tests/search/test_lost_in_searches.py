@@ -2,14 +2,11 @@
 
 import math
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from functions import quietly
 
-import raysweep
 from raysweep.plan.cells import enumerate_cells
 from raysweep.query.state import State
 from raysweep.search import bracketing, endings
@@ -21,11 +18,11 @@ from raysweep.space.schema import validate
 RATES = {"geomspace": [1e-4, 1.0, 17]}
 
 
-def training(how: str, sign: float = 1.0) -> Any:
+def training(how, sign=1.0):
     """A valley with its best rate at 0.003. From 0.1 on nine of ten draws are lost, and the last one is the best of
     all, the more so the larger the rate."""
 
-    def train(lr: float, width: int = 1, seed: int = 0) -> dict[str, float]:
+    def train(lr, width=1, seed=0):
         if lr < 0.1:
             loss = (math.log10(lr) + 2.5) ** 2 + 0.5 + 0.02 * width + 0.05 * math.sin(7.0 * seed * (1 + lr))
         elif seed == 0:
@@ -39,7 +36,7 @@ def training(how: str, sign: float = 1.0) -> Any:
     return train
 
 
-def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
+def swept(storage, function, **asked):
     return quietly(function, storage, seeds=10, executor="inline", **asked)
 
 
@@ -52,7 +49,7 @@ def swept(storage: Path, function: Any, **asked: Any) -> raysweep.Sweep:
         pytest.param("failed", -1.0, "gp", 24, marks=pytest.mark.long),
     ],
 )
-def test_optuna_is_told_that_such_a_cell_is_bad(how: str, sign: float, sampler: str, count: int, storage: Path) -> None:
+def test_optuna_is_told_that_such_a_cell_is_bad(how, sign, sampler, count, storage):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         sweep = swept(
@@ -69,7 +66,7 @@ def test_optuna_is_told_that_such_a_cell_is_bad(how: str, sign: float, sampler: 
 
 
 @pytest.mark.parametrize("how", ["failed", "nan"])
-def test_an_optimum_search_refines_beside_the_best_cell_that_is_not_lost(how: str, storage: Path) -> None:
+def test_an_optimum_search_refines_beside_the_best_cell_that_is_not_lost(how, storage):
     search = {"optimum": {"metric": "loss", "x": "lr", "budget": 12, "start": 5}}
     table = swept(storage, training(how), axes={"lr": {"geomspace": [1e-4, 1.0, 33]}}, search=search).results()
     inside = np.unique(table["lr"])
@@ -78,7 +75,7 @@ def test_an_optimum_search_refines_beside_the_best_cell_that_is_not_lost(how: st
 
 
 @pytest.mark.parametrize("how", ["failed", "nan"])
-def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how: str, storage: Path) -> None:
+def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how, storage):
     sweep = quietly(
         training(how),
         storage,
@@ -96,7 +93,7 @@ def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how: str, s
     assert fit.low < 10**-2.5 < fit.high
 
 
-def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
+def test_a_zero_is_sought_between_cells_that_are_not_lost():
     """The few draws beyond a cliff have the other sign, and no further draw goes there."""
     space = validate(
         {
@@ -110,7 +107,7 @@ def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
     )
     (own,) = of_space(space, enumerate_cells(space))
 
-    def value(cell: int, seed: int, metric: str) -> float | None:
+    def value(cell, seed, metric):
         if metric.endswith("_theory"):
             return None
         if own.x[own.cells.index(cell)] > 40:
@@ -132,8 +129,8 @@ def test_a_zero_is_sought_between_cells_that_are_not_lost() -> None:
 
 
 @pytest.mark.parametrize("rule", ["median", "asha"])
-def test_rows_are_not_stopped_by_what_survived_elsewhere(rule: str, storage: Path) -> None:
-    def train(lr: float, seed: int, log: Any) -> dict[str, float]:
+def test_rows_are_not_stopped_by_what_survived_elsewhere(rule, storage):
+    def train(lr, seed, log):
         loss = 0.001 if lr == 0.3 else 1.0 + 0.01 * seed
         log(1, loss=loss)
         if lr == 0.3 and seed > 3:

@@ -1,16 +1,13 @@
 """A space that asks for a precision gets it, with the rows that it takes and no more, wherever it is interrupted."""
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from auditing import interrupted
 from conftest import QUIET, ok
-from conftest import Outcome as Ended
 from conftest import run as run_space
 
 import raysweep
@@ -21,12 +18,11 @@ from raysweep.fits.statistics import normal_quantile, stopped_level
 from raysweep.plan.cells import enumerate_cells
 from raysweep.search import endings, precision
 from raysweep.search.curves import REACHED
-from raysweep.space.schema import Space, validate
-from raysweep.sweep import Sweep
+from raysweep.space.schema import validate
 
 METRIC = "transferability_finetune"
 BOUNDARY = {"boundary": {"metric": METRIC, "x": "overlap_angle", "y": "gamma"}}
-ASKED: dict[str, Any] = {
+ASKED = {
     "name": "asked",
     "workload": "linear_transfer",
     "axes": {"overlap_angle": {"linspace": [9, 90, 10]}, "gamma": [0.2, 0.6, 1.5]},
@@ -38,40 +34,40 @@ ASKED: dict[str, Any] = {
 Key = tuple[str, int]
 
 
-def run(storage: Path, said: list[str] | None = None, **changes: Any) -> Sweep:
+def run(storage, said=None, **changes):
     options = {key: changes.pop(key) for key in ("tracking_uri",) if key in changes}
     heard = {} if said is None else {"say": said.append}
     return run_space(storage, {**ASKED, **changes}, **options, **heard)
 
 
-def keys(sweep: Sweep) -> set[Key]:
+def keys(sweep):
     return set(sweep.results()[["cell", "seed"]].itertuples(index=False, name=None))
 
 
-def zeros(sweep: Sweep) -> pd.DataFrame:
+def zeros(sweep):
     return fit_boundary(sweep.results(), "overlap_angle", "gamma", METRIC, "seed", scale="linear").table
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+def whole(tmp_path_factory):
     """The space, computed at once."""
     return run(tmp_path_factory.mktemp("whole"))
 
 
-def replay(space: Space, known: dict[tuple[int, int], float]) -> list[list[tuple[int, int]]]:
-    def value(cell: int, seed: int, metric: str) -> float | None:
+def replay(space, known):
+    def value(cell, seed, metric):
         return known.get((cell, seed)) if metric == METRIC else None
 
     return precision.rounds(space, enumerate_cells(space), value)
 
 
-def values(sweep: Sweep) -> dict[tuple[int, int], float]:
+def values(sweep):
     table = sweep.results()
     cells = table["cell"].map(sweep.cells.position)
     return dict(zip(zip(cells, table["seed"], strict=True), table[METRIC], strict=True))
 
 
-def test_every_zero_is_located_as_well_as_asked_for_and_the_report_has_it(whole: Sweep, tmp_path: Path) -> None:
+def test_every_zero_is_located_as_well_as_asked_for_and_the_report_has_it(whole, tmp_path):
     table = pd.read_csv(Path(str(whole.report(tmp_path / "report").directory)) / "tables" / "boundary_zeros.csv")
     assert table["status"].tolist() == ["located", "located", "undetermined"]
     half = (table["high_simultaneous"] - table["low_simultaneous"])[:2] / 2
@@ -84,7 +80,7 @@ def test_every_zero_is_located_as_well_as_asked_for_and_the_report_has_it(whole:
     assert [known.state for known in whole.state().verdicts] == [REACHED, REACHED, endings.ZERO]
 
 
-def test_draws_go_to_the_slice_that_needs_them(whole: Sweep) -> None:
+def test_draws_go_to_the_slice_that_needs_them(whole):
     draws = whole.results().groupby(["gamma", "cell"])["seed"].nunique()
     assert draws[1.5].max() == 2  # zero everywhere: nothing after the first round
     assert draws[0.6].max() > draws[0.2].max()
@@ -93,22 +89,20 @@ def test_draws_go_to_the_slice_that_needs_them(whole: Sweep) -> None:
 
 
 @pytest.mark.parametrize(("noise", "rows"), [("smooth", 2.0), ("own", 4.0)])
-def test_one_cell_gets_most_of_the_draws_as_far_as_the_noise_of_its_neighbours_is_the_same(
-    noise: str, rows: float
-) -> None:
+def test_one_cell_gets_most_of_the_draws_as_far_as_the_noise_of_its_neighbours_is_the_same(noise, rows):
     slices = [stopping.boundary(np.random.default_rng([number, 5]), 100, noise) for number in range(4)]
     assert [each.state for each in slices] == [REACHED] * 4
     assert all(100 < each.draws < each.rows < rows * each.draws for each in slices)
 
 
-def test_a_precision_for_each_slice_by_itself_takes_fewer_rows(whole: Sweep, storage: Path) -> None:
+def test_a_precision_for_each_slice_by_itself_takes_fewer_rows(whole, storage):
     found = run(storage, precision={"boundary": 4.0, "pointwise": True})
     table = zeros(found)
     assert ((table["high"] - table["low"])[:2] / 2 <= 4.0).all()
     assert len(keys(found)) < len(keys(whole))
 
 
-def test_the_rows_are_the_same_in_whatever_order_packs_finish(whole: Sweep) -> None:
+def test_the_rows_are_the_same_in_whatever_order_packs_finish(whole):
     known, space = values(whole), whole.space
     rounds = replay(space, known)
     assert rounds[-1] == []
@@ -123,7 +117,7 @@ def test_the_rows_are_the_same_in_whatever_order_packs_finish(whole: Sweep) -> N
             assert replay(space, {row: known[row] for row in there}) == rounds[:number]
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_rows(whole: Sweep, storage: Path) -> None:
+def test_an_interrupted_sweep_goes_on_to_the_same_rows(whole, storage):
     with interrupted(storage / "asked", 2):
         run(storage)
     stopped = raysweep.open("asked", storage=storage)
@@ -134,7 +128,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_rows(whole: Sweep, storage: Pa
     assert not resumed.state().missing().rows
 
 
-def test_more_precision_and_more_seeds_go_on_from_the_rows_that_are_there(storage: Path) -> None:
+def test_more_precision_and_more_seeds_go_on_from_the_rows_that_are_there(storage):
     coarse = run(storage, precision={"boundary": 8.0}, seeds=100)
     before = coarse.rows()
     fine = run(storage, precision={"boundary": 5.0}, seeds=200)
@@ -142,14 +136,14 @@ def test_more_precision_and_more_seeds_go_on_from_the_rows_that_are_there(storag
     assert all(fine.rows()[key] == row for key, row in before.items())  # none of them is computed again
     table = zeros(fine)
     assert ((table["high_simultaneous"] - table["low_simultaneous"])[:2] / 2 <= 5.0).all()
-    said: list[str] = []
+    said = []
     again = run(storage, precision={"boundary": 8.0}, seeds=200, said=said)
     assert keys(again) == keys(fine)
     assert any("nothing to compute" in line for line in said)
 
 
-def test_a_budget_is_kept_and_its_end_is_said(storage: Path) -> None:
-    said: list[str] = []
+def test_a_budget_is_kept_and_its_end_is_said(storage):
+    said = []
     found = run(storage, budget={"rows": 100}, said=said)
     assert 80 < len(keys(found)) <= 100
     assert not found.state().missing().rows
@@ -158,7 +152,7 @@ def test_a_budget_is_kept_and_its_end_is_said(storage: Path) -> None:
     assert first < keys(more)  # `found` reads the ledger again
 
 
-def test_hours_are_counted_by_declared_costs() -> None:
+def test_hours_are_counted_by_declared_costs():
     space = validate({**ASKED, "budget": {"core_hours": 1e-7}})
     with pytest.raises(raysweep.InputError, match=r"budget.core_hours: expected at least "):
         precision.rounds(space, enumerate_cells(space), lambda *row: None)
@@ -175,8 +169,8 @@ def test_hours_are_counted_by_declared_costs() -> None:
         ("all draws that are allowed", {"seeds": 9, "precision": {"boundary": 0.1}}),
     ],
 )
-def test_what_nothing_can_reach_is_said_and_ends(why: str, changes: dict[str, Any], storage: Path) -> None:
-    said: list[str] = []
+def test_what_nothing_can_reach_is_said_and_ends(why, changes, storage):
+    said = []
     found = run(storage, **changes, said=said)
     assert any(why in line for line in said), said
     if why != "all draws that are allowed":
@@ -188,7 +182,7 @@ def test_what_nothing_can_reach_is_said_and_ends(why: str, changes: dict[str, An
         )
 
 
-def test_without_noise_one_draw_of_each_cell_is_enough(storage: Path) -> None:
+def test_without_noise_one_draw_of_each_cell_is_enough(storage):
     found = run(storage, fixed={"dim": 60, "noise": 0.2, "engine": "theory"}, seeds=1)
     table = found.results()
     assert (table["seed"] == 0).all()
@@ -196,7 +190,7 @@ def test_without_noise_one_draw_of_each_cell_is_enough(storage: Path) -> None:
     assert [step.state for _, step in found.state().plan.slices] == [REACHED, REACHED, "zero everywhere"]
 
 
-def test_dry_run_and_run_say_what_is_likely(storage: Path, call: Callable[..., Ended]) -> None:
+def test_dry_run_and_run_say_what_is_likely(storage, call):
     options = ("--set", "precision.boundary=6", "--set", "seeds=400", "--set", "fixed.dim=60", "--storage", storage)
     planned = call("run", "quickstart", *options, "--dry-run")
     assert "precision boundary 6, for all slices at once: at least 70 rows" in planned.out
@@ -214,7 +208,7 @@ def test_dry_run_and_run_say_what_is_likely(storage: Path, call: Callable[..., E
 
 
 @pytest.mark.parametrize(("factor", "right"), [(0.9, False), (1.2, True), (5.0, False)])
-def test_the_precision_of_a_best_rate_is_a_factor(factor: float, right: bool) -> None:
+def test_the_precision_of_a_best_rate_is_a_factor(factor, right):
     space = {
         **ASKED,
         "axes": {"finetune_lr": {"geomspace": [0.01, 0.1, 8]}},
@@ -229,7 +223,7 @@ def test_the_precision_of_a_best_rate_is_a_factor(factor: float, right: bool) ->
         validate(space)
 
 
-def test_what_a_search_calls_95_per_cent_is_computed_at_97_4_and_every_other_level_likewise() -> None:
+def test_what_a_search_calls_95_per_cent_is_computed_at_97_4_and_every_other_level_likewise():
     found = [stopped_level(level) for level in (0.5, 0.68, 0.95, 0.99)]
     assert found == pytest.approx([0.516, 0.7046, 0.9741, 0.9985], abs=1e-4)
     assert [normal_quantile(each) for each in found] == pytest.approx([0.700, 1.046, 2.228, 3.169], abs=1e-3)
@@ -237,7 +231,7 @@ def test_what_a_search_calls_95_per_cent_is_computed_at_97_4_and_every_other_lev
 
 
 @pytest.mark.simulation
-def test_an_interval_that_ends_a_search_holds_the_truth() -> None:
+def test_an_interval_that_ends_a_search_holds_the_truth():
     """benchmarks/stopping.py measures it with 300 replications of each kind of noise."""
     found = stopping.measured(stopping.boundary, 10, "smooth", 40)
     reached = [each for each in found if each.state == REACHED]
@@ -246,10 +240,10 @@ def test_an_interval_that_ends_a_search_holds_the_truth() -> None:
     assert np.mean([each.draws for each in reached]) <= 20
 
 
-def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage: Path) -> None:
+def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage):
     import sqlite3
 
-    def runs() -> list[tuple[str, str, float]]:
+    def runs():
         with sqlite3.connect(storage / "mlflow.db") as database:
             if not database.execute("select 1 from sqlite_master where name = 'latest_metrics'").fetchall():
                 return []  # interrupted before anything was written

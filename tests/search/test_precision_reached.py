@@ -1,41 +1,37 @@
 """What a precision reached, and why not, is said in the run, the status and the report, and is told from its rows."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Outcome
 from test_precision import ASKED, METRIC, keys, run, values
 
 import raysweep
 from raysweep.driver import outlook
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.statistics import stopped_level
-from raysweep.plan.cells import Cells, enumerate_cells
+from raysweep.plan.cells import enumerate_cells
 from raysweep.query import verdict
 from raysweep.search import affordable, bracketing, endings, precision, slices, verdicts
 from raysweep.search.curves import OPEN, REACHED, Step
 from raysweep.search.declared_cost import DeclaredCost
-from raysweep.space.schema import Space, validate
-from raysweep.sweep import Sweep
+from raysweep.space.schema import validate
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+def whole(tmp_path_factory):
     return run(tmp_path_factory.mktemp("whole"))
 
 
-def said_by(sweep: Sweep, call: Callable[..., Outcome]) -> str:
+def said_by(sweep, call):
     return call("status", sweep.name, "--storage", sweep.folder.parent).out
 
 
 @pytest.mark.long
-def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None:
-    options: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
+def test_with_few_draws_the_axis_is_not_called_too_coarse(storage):
+    options = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
     sweep = raysweep.run("quickstart", seeds=3, precision={"boundary": 0.0001}, say=lambda text: None, **options)
     text = "\n".join(verdict.lines(sweep.state()))
     assert f"{endings.ALL_DRAWS}: 4 slices" in text
@@ -43,8 +39,8 @@ def test_with_few_draws_the_axis_is_not_called_too_coarse(storage: Path) -> None
 
 
 @pytest.mark.long
-def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[..., Outcome]) -> None:
-    said: list[str] = []
+def test_slices_with_too_few_values_are_named(storage, call):
+    said = []
     one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]
     found = run(storage, exclude=one_left, precision={"boundary": 8.0}, said=said)
     wanted = "too few values: 1 slice (gamma = 0.6); more values of overlap_angle"
@@ -59,8 +55,8 @@ def test_slices_with_too_few_values_are_named(storage: Path, call: Callable[...,
 
 
 @pytest.mark.long
-def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, call: Callable[..., Outcome]) -> None:
-    said: list[str] = []
+def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole, call):
+    said = []
     before = keys(whole)
     run(Path(str(whole.folder.parent)), precision={"boundary": 9.0}, said=said)
     assert keys(whole) == before
@@ -69,8 +65,8 @@ def test_a_looser_precision_is_told_from_the_rows_that_are_there(whole: Sweep, c
 
 
 @pytest.mark.long
-def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Callable[..., Outcome]) -> None:
-    said: list[str] = []
+def test_the_interval_that_is_said_is_that_of_the_rows(storage, call):
+    said = []
     found = run(storage, budget={"rows": 100}, precision={"boundary": 1.0}, said=said)
     state = found.state()
     table = pd.read_csv(Path(str(found.report().directory)) / "tables" / "boundary_zeros.csv")
@@ -88,7 +84,7 @@ def test_the_interval_that_is_said_is_that_of_the_rows(storage: Path, call: Call
     assert "at most 100 rows" in said[0]
 
 
-def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_enough(storage: Path) -> None:
+def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_enough(storage):
     """Both read it at the level of a sweep that chose its own end, and both call it 95 %."""
     found = run(storage, budget={"rows": 150}, precision={"boundary": 3.0, "pointwise": True})
     assert f" x up to {len(found.space.seeds)} seeds" in repr(found)  # the most that a cell may get
@@ -108,8 +104,8 @@ def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_e
 
 
 @pytest.mark.long
-def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> None:
-    said: list[str] = []
+def test_the_progress_line_counts_every_slice(whole, storage):
+    said = []
     run(storage, precision={"boundary": 8.0}, said=said)
     lines = [line for line in said if line.startswith("precision: ")]
     assert lines
@@ -121,7 +117,7 @@ def test_the_progress_line_counts_every_slice(whole: Sweep, storage: Path) -> No
     assert "1 ended without (zero everywhere: 1)" in lines[-1]
 
 
-def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole: Sweep) -> None:
+def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole):
     state = whole.state()
     first = state.plan.rounds[0][0]
     state.replace({(state.cells.ids[first[0]], first[1])})
@@ -132,10 +128,10 @@ def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole: Sweep) -> No
     assert ahead.likely.rows == ahead.most.rows == 1
 
 
-def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole, monkeypatch):
     expected = verdict.lines(whole.state())
 
-    def refuse(*options: Any) -> Any:
+    def refuse(*options):
         raise AssertionError("computed again")
 
     monkeypatch.setattr(bracketing, "step", refuse)
@@ -144,7 +140,7 @@ def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole: Sweep, mo
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version": 2, "found": 2}', '{"version": 2, "found": {"a": 1}}', "steps"])
-def test_damaged_notes_of_steps_cost_time_only(whole: Sweep, text: str) -> None:
+def test_damaged_notes_of_steps_cost_time_only(whole, text):
     state = whole.state()
     expected, path = state.plan.counts.tolist(), Path(str(whole.folder)) / "steps.json"
     kept = path.read_text()
@@ -157,13 +153,13 @@ def test_damaged_notes_of_steps_cost_time_only(whole: Sweep, text: str) -> None:
         path.write_text(kept)
 
 
-def test_the_last_digits_of_rows_decide_nothing(whole: Sweep) -> None:
+def test_the_last_digits_of_rows_decide_nothing(whole):
     known, space = values(whole), whole.space
     rng = np.random.default_rng(3)
     nearly = {row: value * (1 + 1e-13 * rng.standard_normal()) for row, value in known.items()}
 
-    def steps(rows: dict[tuple[int, int], float]) -> list[Any]:
-        def value(cell: int, seed: int, metric: str) -> float | None:
+    def steps(rows):
+        def value(cell, seed, metric):
             return rows.get((cell, seed)) if metric == METRIC else None
 
         plan = precision.plan(space, enumerate_cells(space), value)
@@ -172,7 +168,7 @@ def test_the_last_digits_of_rows_decide_nothing(whole: Sweep) -> None:
     assert repr(steps(nearly)) == repr(steps(known))
 
 
-def of_a_hundred_rows() -> tuple[Space, Cells, slices.Slice, np.ndarray]:
+def of_a_hundred_rows():
     """A space with a budget, its cells, its slice, and 10 draws in two cells of it."""
     space = validate({**ASKED, "budget": {"rows": 100}})
     cells = enumerate_cells(space)
@@ -183,7 +179,7 @@ def of_a_hundred_rows() -> tuple[Space, Cells, slices.Slice, np.ndarray]:
 
 
 @pytest.mark.parametrize(("rows", "granted"), [(1, 0), (3, 2), (11, 10), (40, 20)])
-def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: int) -> None:
+def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows, granted):
     space, cells, own, counts = of_a_hundred_rows()
     wanted = counts[list(own.cells)].copy()
     wanted[3:5] = 20
@@ -196,7 +192,7 @@ def test_the_rest_of_a_budget_buys_equal_draws_or_nothing(rows: int, granted: in
     assert (found.state == endings.SPENT) == (granted == 0)
 
 
-def test_the_rest_of_a_budget_buys_no_part_of_a_cell() -> None:
+def test_the_rest_of_a_budget_buys_no_part_of_a_cell():
     space, cells, own, counts = of_a_hundred_rows()
     wanted = counts[list(own.cells)].copy()
     wanted[6] = 10  # a further cell is compared on the draws of the others
@@ -207,14 +203,14 @@ def test_the_rest_of_a_budget_buys_no_part_of_a_cell() -> None:
         assert found.state == state
 
 
-def test_a_verdict_needs_more_than_a_narrow_interval_by_chance() -> None:
+def test_a_verdict_needs_more_than_a_narrow_interval_by_chance():
     space = validate({**ASKED, "axes": {"overlap_angle": {"linspace": [9, 90, 10]}, "gamma": [0.2]}})
     cells = enumerate_cells(space)
     own = slices.of_space(space, cells)[0]
     rng = np.random.default_rng(5)
     level = 0.05 * rng.standard_normal(40)
 
-    def value(cell: int, seed: int, metric: str) -> float | None:
+    def value(cell, seed, metric):
         if metric != METRIC or seed >= draws:
             return None
         return float(np.cos(np.radians(own.x[cell])) - 0.5 + level[seed])
@@ -227,7 +223,7 @@ def test_a_verdict_needs_more_than_a_narrow_interval_by_chance() -> None:
     assert found == {4: "", 40: REACHED}
 
 
-def test_more_seeds_than_anyone_needs_are_no_plan(storage: Path, call: Callable[..., Outcome]) -> None:
+def test_more_seeds_than_anyone_needs_are_no_plan(storage, call):
     options = ("--set", "precision.boundary=6", "--set", "seeds=10000000", "--storage", storage)
     planned = call("run", "quickstart", *options, "--dry-run")  # without --yes
     assert planned.code == 0

@@ -1,7 +1,5 @@
 """Which rates get further draws is decided on the same draws; what is chosen depends on declared costs."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ OWN = Slice(
 )
 
 
-def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them() -> None:
+def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them():
     rng = np.random.default_rng(1)
     u = np.log2(RATES / RATES[4])
     level = 10 * rng.standard_normal((8, 1))  # shared by all rates: it hides every loser from an unpaired test
@@ -34,7 +32,7 @@ def test_a_rate_that_loses_on_the_same_draws_gets_no_more_of_them() -> None:
     assert (asked[0].counts == asked[1].counts).all()  # what a draw adds to all rates decides nothing
 
 
-def test_a_curve_without_a_turn_is_given_up() -> None:
+def test_a_curve_without_a_turn_is_given_up():
     rng = np.random.default_rng(2)
     falling = -np.log(RATES) + 0.1 * rng.standard_normal((800, 10))
     known, last = stopping.searched(
@@ -45,14 +43,14 @@ def test_a_curve_without_a_turn_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_what_a_draw_adds_to_all_rates_moves_no_row(number: int) -> None:
+def test_what_a_draw_adds_to_all_rates_moves_no_row(number):
     """Levels of draws 30 times as large as the differences between rates: a comparison of any two rates that is not on
     the same draws, anywhere in a search, would ask for other rows."""
     rng = np.random.default_rng([7, number])
     u = np.log2(RATES / RATES[4])
     rows = 0.1 * (u - rng.uniform(-1, 1)) ** 2 + 0.15 * rng.standard_normal((800, 10))
     rows[rng.random(rows.shape) < 0.03] = np.nan  # rows that failed
-    asked: list[list[int]] = []
+    asked = []
     for level in (np.zeros((800, 1)), 30 * rng.standard_normal((800, 1))):
         known, last = stopping.searched(
             rows + level, RATES, racing.first(Ask(OWN, 800)), lambda curve: racing.step(curve, Ask(OWN, 60))
@@ -62,7 +60,7 @@ def test_what_a_draw_adds_to_all_rates_moves_no_row(number: int) -> None:
     assert len(set(asked[0][:-1])) > 1  # some rates lose
 
 
-def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has() -> None:
+def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has():
     """It got 4 draws, which were by chance the four with the lowest levels: on all draws its mean would be the best."""
     rng = np.random.default_rng(4)
     u = np.log2(RATES / RATES[4])
@@ -75,7 +73,7 @@ def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has() -> None:
     assert found.counts[9] == 4
 
 
-TWO_STAGES: dict[str, Any] = {
+TWO_STAGES = {
     "name": "two_stages",
     "workload": "relu_features",
     "axes": {"ablation": {"linspace": [0, 0.5, 11]}, "noise": [0.1, 0.2]},
@@ -87,9 +85,7 @@ TWO_STAGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("workload", "point"), [("relu_features", 8), ("rows", 7)])
-def test_a_cell_whose_pretraining_is_paid_is_chosen_by_gain_per_cost(
-    workload: str, point: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_whose_pretraining_is_paid_is_chosen_by_gain_per_cost(workload, point, monkeypatch):
     space = validate(TWO_STAGES)
     cells = enumerate_cells(space)
     first, second = slices.of_space(space, cells)
@@ -107,7 +103,7 @@ def test_a_cell_whose_pretraining_is_paid_is_chosen_by_gain_per_cost(
     assert np.flatnonzero(found.counts > now).tolist() == [point]
 
 
-def test_equal_costs_choose_what_gains_most_and_then_the_first() -> None:
+def test_equal_costs_choose_what_gains_most_and_then_the_first():
     space = validate(TWO_STAGES)
     cells = enumerate_cells(space)
     own, _ = slices.of_space(space, cells)
@@ -119,9 +115,7 @@ def test_equal_costs_choose_what_gains_most_and_then_the_first() -> None:
         assert np.flatnonzero(found.counts).tolist() == [chosen]
 
 
-def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_draws(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_draws(monkeypatch):
     """The interval reaches far below the best rate, over rates that no draw has seen."""
     rng = np.random.default_rng(5)
     wide = Fitted(float(RATES[7]), float(RATES[1]), float(RATES[8]))

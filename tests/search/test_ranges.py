@@ -1,20 +1,17 @@
 """Axes that are ranges: a search asks for any value between the ends, and for the same ones each time."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas
 import pytest
 from auditing import interrupted
-from conftest import Outcome, ok, run
+from conftest import ok, run
 from spaces import written
 
 import raysweep
 from raysweep.errors import InputError
 from raysweep.space.schema import validate
 
-AXES: dict[str, Any] = {
+AXES = {
     "lr": {"range": [1e-4, 1e-1], "log": True},
     "width": {"range": [2, 9]},
     "optimizer": ["adam", "sgd"],
@@ -23,15 +20,15 @@ AXES: dict[str, Any] = {
 TPE = {"optuna": {"metric": "loss", "cells": 100}}
 
 
-def asked(search: Any, **changes: Any) -> dict[str, Any]:
+def asked(search, **changes):
     return {"name": "valley", "workload": "valley", "axes": AXES, "search": search, **changes}
 
 
-def same(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
+def same(one, other):
     pandas.testing.assert_frame_equal(one.drop(columns="seconds"), other.drop(columns="seconds"), check_exact=True)
 
 
-def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox: Path, storage: Path) -> None:
+def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox, storage):
     table = run(storage, asked({"random": {"cells": 400}})).results()
     assert table["cell"].nunique() == len(table) == 400
     assert table["lr"].between(1e-4, 1e-1).all()
@@ -46,7 +43,7 @@ def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox: Path, sto
     assert table[table["optimizer"] == "sgd"]["momentum"].nunique() == 400 - len(adam)
 
 
-def test_an_infinite_value_stands_beside_a_range(storage: Path) -> None:
+def test_an_infinite_value_stands_beside_a_range(storage):
     axes = {"pretrain_length": [1.0, np.inf], "noise": {"range": [0.1, 0.5]}}
     space = {
         "name": "ends",
@@ -60,9 +57,7 @@ def test_an_infinite_value_stands_beside_a_range(storage: Path) -> None:
     same(raysweep.open("ends", storage=storage).results(), table)
 
 
-def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_order(
-    sandbox: Path, storage: Path
-) -> None:
+def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_order(sandbox, storage):
     few, many = (run(storage / str(n), asked({"random": {"cells": n}})).results() for n in (10, 30))
     same(few, many.head(10))
     with pytest.raises(
@@ -71,12 +66,12 @@ def test_a_random_search_with_more_cells_begins_with_the_same_ones_in_the_same_o
         run(storage / "10", asked({"random": {"cells": 30}}))  # no sweep grows so
 
 
-def test_a_small_range_of_whole_numbers_ends_when_all_are_there(sandbox: Path, storage: Path) -> None:
+def test_a_small_range_of_whole_numbers_ends_when_all_are_there(sandbox, storage):
     table = run(storage, asked({"random": {"cells": 20}}, axes={"width": {"range": [1, 3], "log": True}})).results()
     assert sorted(table["width"]) == [1, 2, 3]
 
 
-def test_optuna_finds_the_best_place_within_ranges(sandbox: Path, storage: Path) -> None:
+def test_optuna_finds_the_best_place_within_ranges(sandbox, storage):
     table = run(storage, asked(TPE)).results()
     assert len(table) == 100
     best = table.loc[table["loss"].idxmin()]
@@ -91,9 +86,7 @@ def test_optuna_finds_the_best_place_within_ranges(sandbox: Path, storage: Path)
     [({"optuna": {"metric": "loss", "cells": 40}}, (1, 3)), ({"random": {"cells": 60}}, (1, 2))],
     ids=["optuna", "random"],
 )
-def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(
-    search: Any, stops: tuple[int, int], sandbox: Path, storage: Path
-) -> None:
+def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(search, stops, sandbox, storage):
     space = asked(search, seeds=2)
     whole = run(storage / "whole", space).results()
     for place, segments in enumerate(stops):
@@ -105,9 +98,7 @@ def test_a_sweep_that_is_interrupted_ends_with_the_same_rows_in_the_same_order(
         same(raysweep.open("valley", storage / str(place)).results(), whole)
 
 
-def test_rows_stay_though_the_search_would_ask_for_others_now(
-    sandbox: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_stay_though_the_search_would_ask_for_others_now(sandbox, storage, monkeypatch):
     """As after an update of Optuna: the values of a row are in the row."""
     before = run(storage, asked({"optuna": {"metric": "loss", "cells": 12}})).results()
     monkeypatch.setattr("raysweep.search.optuna_study.ROUND", 5)
@@ -118,13 +109,13 @@ def test_rows_stay_though_the_search_would_ask_for_others_now(
 
 
 @pytest.mark.long
-def test_the_rows_are_the_same_on_ray(sandbox: Path, storage: Path, ray_cluster: str) -> None:
+def test_the_rows_are_the_same_on_ray(sandbox, storage, ray_cluster):
     space = asked({"optuna": {"metric": "loss", "cells": 24}})
     here, there = (run(storage / name, space, executor=name, workers=2) for name in ("inline", "ray"))
     same(there.results(), here.results())
 
 
-def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path, database: Path, call: Any) -> None:
+def test_mlflow_the_report_and_debug_know_the_cells(sandbox, storage, database, call):
     import mlflow
 
     space = asked({"optuna": {"metric": "loss", "cells": 12}}, analysis=[{"curves": {"metric": "loss", "x": "lr"}}])
@@ -141,15 +132,15 @@ def test_mlflow_the_report_and_debug_know_the_cells(sandbox: Path, storage: Path
     assert f"{first['lr']}" in outcome.out
 
 
-def test_a_dry_run_counts_what_the_search_may_ask_for(sandbox: Path, storage: Path, call: Any, tmp_path: Path) -> None:
+def test_a_dry_run_counts_what_the_search_may_ask_for(sandbox, storage, call, tmp_path):
     space = written(tmp_path, asked({"random": {"cells": 30}}, seeds=2))
-    outcome: Outcome = call("run", space, "--storage", storage, "--dry-run")
+    outcome = call("run", space, "--storage", storage, "--dry-run")
     assert "30 cells x 2 draws = 60 rows" in outcome.out
     assert "0.0001 to 0.1, in log" in outcome.out
     assert not storage.exists()
 
 
-def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox: Path, storage: Path) -> None:
+def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox, storage):
     search = {"random": {"cells": 5}}
     run(storage, asked(search))
     again = raysweep.open("valley", storage).space
@@ -167,8 +158,8 @@ def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox
             run(storage, asked(search, axes={**AXES, axis: value}))
 
 
-def test_cells_that_the_workload_refuses_are_not_asked_for(storage: Path) -> None:
-    space: dict[str, Any] = {
+def test_cells_that_the_workload_refuses_are_not_asked_for(storage):
+    space = {
         "name": "deep",
         "workload": "linear_transfer",
         "axes": {"frozen_layers": {"range": [0, 5]}, "depth": {"range": [1, 6]}},

@@ -1,18 +1,13 @@
 """A search computes less than the grid and finds the same, wherever it is interrupted."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import run as run_space
 
 import raysweep
 from raysweep.fits import fit_boundary
-from raysweep.sweep import Sweep
 
-GRID: dict[str, Any] = {
+GRID = {
     "name": "sought",
     "workload": "linear_transfer",
     "axes": {"overlap_angle": {"linspace": [2, 90, 45]}, "gamma": [0.2, 0.5, 0.8, 1.5]},
@@ -21,7 +16,7 @@ GRID: dict[str, Any] = {
 }
 
 
-def run(storage: Path, search: dict[str, Any] | str, **options: Any) -> Sweep:
+def run(storage, search, **options):
     return raysweep.run(
         {**GRID, "search": search},
         storage=storage,
@@ -33,18 +28,18 @@ def run(storage: Path, search: dict[str, Any] | str, **options: Any) -> Sweep:
     )
 
 
-def cells(sweep: Sweep) -> set[str]:
+def cells(sweep):
     return set(sweep.results()["cell"])
 
 
-def interpolated_zero(x: pd.Series, values: pd.Series) -> float:
+def interpolated_zero(x, values):
     """Where the straight lines between points, falling or rising, are zero first."""
     at, value = x.to_numpy(), values.to_numpy()
     k = int(np.flatnonzero(value[:-1] * value[1:] <= 0)[0])
     return float(at[k] - value[k] * (at[k + 1] - at[k]) / (value[k + 1] - value[k]))
 
 
-def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cells(storage: Path) -> None:
+def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cells(storage):
     metric = "transferability_linear"
     found = run(storage, {"boundary": {"metric": metric, "budget": 100}})
     grid = run(storage / "grid", "grid")
@@ -63,7 +58,7 @@ def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cel
     assert np.allclose(shared[metric], shared[f"{metric}_grid"], rtol=1e-9, atol=1e-12)
 
 
-def test_the_gap_that_holds_the_sign_change_is_closed(storage: Path) -> None:
+def test_the_gap_that_holds_the_sign_change_is_closed(storage):
     """Without noise in the mean's sign, bisection must end with two neighbours of opposite sign in every slice."""
     rows = run(
         storage,
@@ -80,12 +75,12 @@ def test_the_gap_that_holds_the_sign_change_is_closed(storage: Path) -> None:
     assert len(rows[rows["gamma"] > 1]) == 5  # zero everywhere: nothing to look for
 
 
-def test_a_budget_is_kept(storage: Path) -> None:
+def test_a_budget_is_kept(storage):
     small = run(storage, {"boundary": {"metric": "transferability_linear", "budget": 12}})
     assert len(cells(small)) == 12
 
 
-def sought(storage: Path, folder: Path, kind: str, axes: dict[str, Any], budget: int, **changes: Any) -> Sweep:
+def sought(storage, folder, kind, axes, budget, **changes):
     """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
     does nothing to it."""
     space = {
@@ -100,9 +95,7 @@ def sought(storage: Path, folder: Path, kind: str, axes: dict[str, Any], budget:
     return run_space(storage, space)
 
 
-def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(sandbox, storage, tmp_path):
     """The five that it starts with have the signs - - ? + +; soon there are more of no sign, side by side."""
     table = sought(storage, tmp_path, "boundary", {"x": {"linspace": [-10, 2, 49]}}, 49).results()
     computed = np.unique(table["x"])
@@ -111,11 +104,9 @@ def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(
 
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
-def test_a_budget_that_is_too_small_is_shared_by_the_slices(
-    kind: str, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_budget_that_is_too_small_is_shared_by_the_slices(kind, sandbox, storage, tmp_path):
     axes = {"added": [float(n) for n in range(6)], "x": {"linspace": [-10, 2, 65]}}
-    before: set[str] = set()
+    before = set()
     for budget in (4, 20, 33):
         found = sought(storage / str(budget), tmp_path, kind, axes, budget)
         counts = found.results().groupby("added")["cell"].nunique().reindex(axes["added"], fill_value=0)
@@ -125,14 +116,14 @@ def test_a_budget_that_is_too_small_is_shared_by_the_slices(
         before = cells(found)
 
 
-def test_what_a_slice_does_not_need_goes_to_the_others(sandbox: Path, storage: Path, tmp_path: Path) -> None:
+def test_what_a_slice_does_not_need_goes_to_the_others(sandbox, storage, tmp_path):
     axes = {"added": [0.0, 1.0, 2.0], "x": {"linspace": [-10, 2, 65]}}
     small = [{"added": 1.0, "x": [float(f"{x:.12g}") for x in np.linspace(-10, 2, 65)[3:]]}]
     found = sought(storage, tmp_path, "boundary", axes, 24, exclude=small)
     assert found.results().groupby("added")["cell"].nunique().tolist() == [11, 3, 10]
 
 
-def test_an_optimum_search_closes_in_on_the_best_cell(storage: Path) -> None:
+def test_an_optimum_search_closes_in_on_the_best_cell(storage):
     metric = "transferability_finetune"
     options = {"optimum": {"metric": metric, "x": "pretrain_length", "budget": 40}}
     axes = {"pretrain_length": {"geomspace": [0.1, 30, 49]}, "overlap_angle": [30, 60], "gamma": [0.5]}
@@ -144,14 +135,14 @@ def test_an_optimum_search_closes_in_on_the_best_cell(storage: Path) -> None:
     assert best[0].tolist() == best[1].tolist()
 
 
-def test_a_random_search_is_a_fixed_subset_of_the_grid(storage: Path) -> None:
+def test_a_random_search_is_a_fixed_subset_of_the_grid(storage):
     first, again = (run(storage / name, {"random": {"cells": 20}}) for name in ("first", "again"))
     assert len(cells(first)) == 20
     assert cells(first) == cells(again) < set(first.cells.ids)
 
 
-def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox: Path, storage: Path, tmp_path: Path) -> None:
-    def chosen(name: str, values: list[float], count: int = 20) -> set[str]:
+def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox, storage, tmp_path):
+    def chosen(name, values, count=20):
         space = {
             "name": "sandy",
             "workload": "sandbox",

@@ -1,7 +1,5 @@
 """An entry under `analysis` is checked before anything runs, by its path and without loading anything heavy."""
 
-from typing import Any
-
 import pytest
 import yaml
 from conftest import told
@@ -14,11 +12,11 @@ from raysweep.space.schema import validate
 TRANSFER = workloads.get("linear_transfer")
 
 
-def check(entry: Any, axes: dict[str, list[Any]]) -> None:
+def check(entry, axes):
     check_analysis(entry, "here", Context(TRANSFER, axes))
 
 
-def refused(begins: str, entry: Any, axes: dict[str, list[Any]]) -> None:
+def refused(begins, entry, axes):
     with told(begins):
         check(entry, axes)
 
@@ -74,7 +72,7 @@ FULL_STOP = "expected a few words that need no full stop, like "
         ("optimum", "words: {turns: a}", "words: unknown option 'words'; known: metric, x, by, level, question, where"),
     ],
 )
-def test_what_is_wrong_with_an_analysis_is_said_in_one_line(kind: str, options: str, message: str) -> None:
+def test_what_is_wrong_with_an_analysis_is_said_in_one_line(kind, options, message):
     """Options as YAML, beside a metric and an axis that are right."""
     asked = {"metric": "risk_scratch", "x": "gamma"}
     right = {"relation": {}, "regime": {"metric": "risk_scratch"}}.get(kind, asked)
@@ -82,14 +80,14 @@ def test_what_is_wrong_with_an_analysis_is_said_in_one_line(kind: str, options: 
     refused(f"here.{kind}.{message}", entry, {"gamma": [], "depth": []})
 
 
-def test_what_is_no_analysis_is_told_which_there_are() -> None:
+def test_what_is_no_analysis_is_told_which_there_are():
     refused("here: expected one of agreement, best", "boundary", {})
     message = "here.boundry: unknown analysis 'boundry'; did you mean boundary? Known: agreement, best"
     refused(message, {"boundry": {}}, {})
     refused("here.engines: expected engine among the axes", {"engines": {}}, {})
 
 
-def test_right_words_pass() -> None:
+def test_right_words_pass():
     rises, signs = {"rises": "it helps", "falls": "it hurts"}, {"positive": "it helps", "negative": "it hurts"}
     meant = {"boundary": signs, "curves": signs, "trend": rises, "inflection": {"turns": "it turns"}}
     for kind, words in meant.items():
@@ -97,13 +95,13 @@ def test_right_words_pass() -> None:
             check({kind: {"metric": "risk_scratch", "x": "gamma", "words": given}}, {"gamma": []})
 
 
-def test_a_right_analysis_passes() -> None:
+def test_a_right_analysis_passes():
     entry = {"boundary": {"metric": "risk_scratch", "x": "gamma", "y": "depth", "level": 0.9}}
     check(entry, {"gamma": [], "depth": []})
     check({"agreement": None}, {})
 
 
-def test_an_option_that_is_null_is_one_that_is_not_given() -> None:
+def test_an_option_that_is_null_is_one_that_is_not_given():
     entry = {"curves": {"x": "gamma", "metric": "risk_scratch", "metrics": None, "by": None}}
     check(entry, {"gamma": []})
     assert opened(entry) == ("curves", {"x": "gamma", "metric": "risk_scratch"})
@@ -125,9 +123,7 @@ def test_an_option_that_is_null_is_one_that_is_not_given() -> None:
         ("regime", "length", {"lr": "gamma", "length": "engine"}),
     ],
 )
-def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
-    kind: str, key: str, options: dict[str, str]
-) -> None:
+def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(kind, key, options):
     axes = {"engine": ["limit", "flow"], "gamma": [0.5, 1.0]}
     space = {
         "name": "s",
@@ -141,7 +137,7 @@ def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
-def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
+def test_a_search_along_an_axis_of_words_is_refused(kind):
     space = {
         "name": "s",
         "workload": "linear_transfer",
@@ -152,7 +148,7 @@ def test_a_search_along_an_axis_of_words_is_refused(kind: str) -> None:
         validate(space)
 
 
-def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> None:
+def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero():
     axes = {"noise": [0.0, 0.1, 0.2], "pretrain_length": [1.0, float("inf")]}
     optimum = {"optimum": {"metric": "risk_scratch", "x": "noise"}}
     check(optimum, axes)
@@ -181,13 +177,13 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero() -> 
         ("landscape", {"stage": "pretrain", "by": ["finetune_lr"]}, "by: the stage pretrain does not depend on finet"),
     ],
 )
-def test_what_is_wrong_with_what_was_logged_is_said(kind: str, options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_what_was_logged_is_said(kind, options, message):
     right = {"curves": {"x": "step"}, "landscape": {"x": "east", "y": "north"}}[kind]
     entry = {kind: {**right, "metric": "training_loss", **options}}
     with told(f"here.{kind}.{message}"):
         check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))
 
 
-def test_a_workload_that_logs_nothing_has_no_learning_curves() -> None:
+def test_a_workload_that_logs_nothing_has_no_learning_curves():
     message = "here.curves.x: linear_transfer logs no learning curves; expected one of its axes: gamma"
     refused(message, {"curves": {"x": "step", "metric": "risk_scratch"}}, {"gamma": []})

@@ -1,14 +1,10 @@
 """What cannot be a sweep of a function is said in one line, with exit code 2, and nothing is left behind."""
 
-from __future__ import annotations
-
 import functools
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, halted
+from conftest import QUIET, halted
 
 import raysweep
 from raysweep.errors import InputError
@@ -70,9 +66,7 @@ GOOD = "def train(x, seed):\n    return {'loss': 1.0}\n"
         (GOOD, "workload: mine.py", "workload: expected FILE.py:FUNCTION"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(
-    source: str | None, space: str, message: str, tmp_path: Path, storage: Path, call: Call
-) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(source, space, message, tmp_path, storage, call):
     if source is not None:
         (tmp_path / "mine.py").write_text(source)
     key = space.partition(":")[0]
@@ -88,16 +82,16 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 @pytest.mark.parametrize(
     "function", [lambda x, seed: 1.0, functools.partial(lambda x, y, seed: 1.0, y=1)], ids=["lambda", "partial"]
 )
-def test_a_function_without_a_name_is_named_by_the_call(function: Any, storage: Path) -> None:
-    quiet: dict[str, Any] = {"storage": storage, "tracking_uri": "none", "report": False}
+def test_a_function_without_a_name_is_named_by_the_call(function, storage):
+    quiet = {"storage": storage, "tracking_uri": "none", "report": False}
     with pytest.raises(InputError, match="^workload: expected a function with a name"):
         raysweep.run(function, axes={"x": [1]}, **quiet)
     assert not storage.exists()
     assert raysweep.run(function, axes={"x": [1]}, name="mine", **quiet).results()["value"].tolist() == [1.0]
 
 
-def test_a_description_from_a_storage_is_checked_and_never_imported() -> None:
-    def train(x: float, seed: int) -> float:
+def test_a_description_from_a_storage_is_checked_and_never_imported():
+    def train(x, seed):
         return x
 
     plain = functions.describe(train, name=None, digest="0" * 12, axes={"x": [1.0]}).plain()
@@ -123,11 +117,11 @@ def test_a_description_from_a_storage_is_checked_and_never_imported() -> None:
             restore({**space, "function": {key: value for key, value in plain.items() if key != gone}})
 
 
-def test_the_digest_is_that_of_what_a_function_does() -> None:
+def test_the_digest_is_that_of_what_a_function_does():
     from raysweep.space.function_digest import of_function as digest_of
 
-    def made(text: str) -> Any:
-        space: dict[str, Any] = {"__name__": "__main__"}
+    def made(text):
+        space = {"__name__": "__main__"}
         exec(text, space)
         return space["train"]
 
@@ -167,16 +161,14 @@ if __name__ == "__main__":
 """
 
 
-def test_a_file_has_one_digest_which_changes_with_what_the_function_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_has_one_digest_which_changes_with_what_the_function_names(tmp_path, monkeypatch):
     from raysweep.space import function_digest
 
     texts = {"mine.py": FILE, "sharing_out.py": "from deep.inner import S\ndef share():\n    return S\n"}
     texts |= {"deep/__init__.py": "", "deep/inner.py": "S = 0.5\n", "other.py": "raise SystemExit"}
     (tmp_path / "deep").mkdir()
 
-    def digest(**changes: str) -> str:
+    def digest(**changes):
         for name, text in texts.items():
             (tmp_path / name).write_text(text)
         for old, new in changes.items():

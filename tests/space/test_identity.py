@@ -1,7 +1,5 @@
 """The names of cells, stages and sources: they follow from what is computed, and never change by accident."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -9,7 +7,6 @@ import math
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,15 +17,15 @@ from raysweep import workloads
 from raysweep.plan import identity
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
-from raysweep.space.schema import Space, restore, validate
+from raysweep.space.schema import restore, validate
 from raysweep.workloads.declaration import column
 
 
-def ids(**changes: Any) -> list[str]:
+def ids(**changes):
     return enumerate_cells(validate(small_space(**changes))).ids
 
 
-def test_a_cell_is_named_by_what_it_means() -> None:
+def test_a_cell_is_named_by_what_it_means():
     as_axis = ids(axes={"overlap_angle": [30, 60], "gamma": [0.5], "noise": [0.2]}, fixed={"dim": 20})
     assert ids(axes={"overlap_angle": [30.0, 60.0], "gamma": [0.5]}, fixed={"dim": 20.0, "noise": 0.2}) == as_axis
     assert ids(axes={"gamma": [0.5], "overlap_angle": [30, 60]}, fixed={"noise": 0.2, "dim": 20}) == as_axis
@@ -46,7 +43,7 @@ def test_a_cell_is_named_by_what_it_means() -> None:
     assert ids(axes={"noise": [0, 0.1]}, fixed={})[0] == ids(axes={"noise": [-0.0, 0.1]}, fixed={})[0]
 
 
-def test_a_cell_has_another_name_for_every_other_parameter() -> None:
+def test_a_cell_has_another_name_for_every_other_parameter():
     workload = workloads.get("linear_transfer")
     usual = {parameter.name: parameter.default for parameter in workload.parameters}
     other = {"engine": "theory", "pretrain_length": 3.0, "pretrain_start": "another", "finetune_steps": 7.0}
@@ -57,7 +54,7 @@ def test_a_cell_has_another_name_for_every_other_parameter() -> None:
     assert len(names) == 1 + len(workload.parameters)
 
 
-def test_a_cells_name_is_a_hash_that_anyone_can_compute() -> None:
+def test_a_cells_name_is_a_hash_that_anyone_can_compute():
     parameters = {**validate(small_space()).fixed, "overlap_angle": 30.0, "gamma": 0.3}
     del parameters["symmetric"]  # it came later, and is left out at its default
     spelled = {name: {"float": "inf"} if value == math.inf else value for name, value in parameters.items()}
@@ -77,7 +74,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("pinned", GOLDEN)
-def test_names_of_cells_never_change_by_accident(pinned: str) -> None:
+def test_names_of_cells_never_change_by_accident(pinned):
     result = enumerate_cells(validate(GOLDEN[pinned])).ids
     assert result == [pinned], (
         "cells are named otherwise than before, so that rows recorded earlier are lost to "
@@ -86,7 +83,7 @@ def test_names_of_cells_never_change_by_accident(pinned: str) -> None:
     )
 
 
-def test_the_source_of_a_workload_changes_with_its_version() -> None:
+def test_the_source_of_a_workload_changes_with_its_version():
     pinned = json.loads(FILE.read_text())
     for name, versions in current().items():
         for version, digest in versions.items():
@@ -110,7 +107,7 @@ CHANGE_NO_ROW = {
 
 
 @pytest.mark.parametrize("name", workloads.BUILT_IN)
-def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: str) -> None:
+def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name):
     """Else a change there would be seen by no --on-code-change."""
     sources = identity.source_files(workloads.get(name).sources)
     missing = {
@@ -122,14 +119,14 @@ def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name: 
     assert missing == {}, "modules outside of `sources`, and who imports them"
 
 
-def imported(path: Path) -> set[str]:
+def imported(path):
     """The modules of raysweep that a file imports or names ("module:function"), those for type checkers apart."""
-    result: set[str] = set()
+    result = set()
 
-    def visit(node: ast.AST) -> None:
+    def visit(node):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return
-        names: list[str] = []
+        names = []
         if isinstance(node, ast.Import):
             names = [entry.name for entry in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -146,14 +143,14 @@ def imported(path: Path) -> set[str]:
     return result
 
 
-def is_module(name: str) -> bool:
+def is_module(name):
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
         return False
 
 
-def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
+def test_stages_are_shared_by_rows_that_agree_in_them():
     """In the parameters of the stage and of those before, and in the seed."""
     workload = workloads.get("language")
     rows = [{}, {"finetune_lr": 0.5}, {"sharpness_iterations": 3}, {"depth": 3}]
@@ -168,7 +165,7 @@ def test_stages_are_shared_by_rows_that_agree_in_them() -> None:
     assert shared == {"pretrain": [0, 0, 0, 3, 4], "finetune": [0, 1, 0, 3, 4], "evaluate": [0, 1, 2, 3, 4]}
 
 
-def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells() -> None:
+def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells():
     """The angle between tasks was the share of target text that the source has too."""
     workload = workloads.get("language")
     now = {parameter.name: parameter.default for parameter in workload.parameters if not parameter.late}
@@ -179,11 +176,11 @@ def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells() -> None:
     assert cell == identity.content_id(["language", workload.identity_version, then])
 
 
-def sandbox_space(**fixed: Any) -> Space:
+def sandbox_space(**fixed):
     return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
 
 
-def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox: Path) -> None:
+def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox):
     plain = enumerate_cells(sandbox_space()).ids
     text = json.dumps(
         ["sandbox", 1, {"behaviour": "compute", "folder": "/nonexistent", "pause": 0.0, "said_seconds": 0.0, "x": 1.0}],
@@ -195,14 +192,14 @@ def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox: Path) ->
     assert not set(enumerate_cells(sandbox_space(added=8)).ids) & set(plain)
 
 
-def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox: Path) -> None:
+def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox):
     space = sandbox_space()
     record = space.as_dict()
     del record["fixed"]["added"]
     assert restore(record) == space
 
 
-def test_canonical_text_distinguishes_what_differs() -> None:
+def test_canonical_text_distinguishes_what_differs():
     values = (1, 1.0, "1", True, None, [1], {"1": 1}, math.inf, -math.inf, math.nan, "inf", 0.1, 0.1 + 2**-56, [], {})
     assert len({identity.canonical(value) for value in values}) == len(values)
     assert identity.canonical({"b": 1, "a": (1, 2)}) == identity.canonical({"a": [1, 2], "b": 1})

@@ -1,8 +1,6 @@
 """A space says which cells there are and in which order, however it was written."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +14,19 @@ from raysweep.space import packaged, space_files, yaml_reader
 from raysweep.space.schema import restore, validate
 
 
-def values(axis: Any) -> list[Any]:
+def values(axis):
     return validate(small_space(axes={"gamma": axis})).axes["gamma"]
 
 
-def cells(**changes: Any) -> list[dict[str, Any]]:
+def cells(**changes):
     return list(validate(small_space(**changes)).cells())
 
 
-def ids(**changes: Any) -> list[str]:
+def ids(**changes):
     return enumerate_cells(validate(small_space(**changes))).ids
 
 
-def test_spaced_axes_are_what_one_would_type() -> None:
+def test_spaced_axes_are_what_one_would_type():
     assert values({"linspace": [0.1, 2.0, 20]}) == [round(0.1 * k, 1) for k in range(1, 21)]
     assert values({"geomspace": [0.001, 1, 4]}) == [0.001, 0.01, 0.1, 1.0]
     assert values({"linspace": [3, 1, 3]}) == [3.0, 2.0, 1.0]
@@ -49,7 +47,7 @@ def test_spaced_axes_are_what_one_would_type() -> None:
         ({"geomspace": [1, 4, 7], "when": {"gamma": 0.5}}, "axes.depth[1]: "),
     ],
 )
-def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis: Any, message: str) -> None:
+def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis, message):
     axes = {"depth": axis, "gamma": [0.5, 1]}
     with pytest.raises(InputError) as wrong:
         validate(small_space(axes=axes))
@@ -61,13 +59,13 @@ def test_spaced_values_that_are_not_whole_are_told_the_list_that_is(axis: Any, m
     assert validate(small_space(axes={**axes, "depth": whole})).axes["depth"] == whole
 
 
-def test_a_list_of_whole_numbers_is_not_offered_where_it_would_not_do() -> None:
+def test_a_list_of_whole_numbers_is_not_offered_where_it_would_not_do():
     for axis in ({"linspace": [-2, 1, 5]}, {"values": [1.5]}, {"geomspace": [0.1, 10, 4]}, {"range": [1.5, 4]}):
         with pytest.raises(InputError, match=r"^axes.depth[^;]*$"):
             validate(small_space(axes={"depth": axis}, search={"random": {"cells": 2}}))
 
 
-def test_the_first_axis_varies_slowest() -> None:
+def test_the_first_axis_varies_slowest():
     axes = {"overlap_angle": [60, 30], "gamma": [0.5, 0.3, 1]}
     ordered = [(cell["overlap_angle"], cell["gamma"]) for cell in cells(axes=axes)]
     assert ordered == [(angle, gamma) for angle in (60, 30) for gamma in (0.5, 0.3, 1)]
@@ -76,7 +74,7 @@ def test_the_first_axis_varies_slowest() -> None:
     assert cells(axes={}) == [{}]
 
 
-def test_zipped_axes_move_together() -> None:
+def test_zipped_axes_move_together():
     axes = {"overlap_angle": [30, 60], "depth": [1, 2, 3], "gamma": [0.3, 0.5], "noise": [0.0, 0.2]}
     cells_of = cells(axes=axes, fixed={"dim": 20}, zip=[["overlap_angle", "noise"]])
     assert [(c["overlap_angle"], c["noise"], c["depth"], c["gamma"]) for c in cells_of] == [
@@ -89,13 +87,13 @@ def test_zipped_axes_move_together() -> None:
     assert len(cells(axes=repeated, zip=[["overlap_angle", "gamma"]])) == 3
 
 
-def test_excluded_cells_are_left_out() -> None:
+def test_excluded_cells_are_left_out():
     axes = {"overlap_angle": [30, 60, 90], "gamma": [0.3, 0.5]}
     cells_of = cells(axes=axes, exclude=[{"overlap_angle": [30, 90.0], "gamma": 0.5}, {"overlap_angle": 60}])
     assert [(c["overlap_angle"], c["gamma"]) for c in cells_of] == [(30, 0.3), (90, 0.3)]
 
 
-def test_the_number_of_cells_is_known_without_making_them() -> None:
+def test_the_number_of_cells_is_known_without_making_them():
     space = validate(
         small_space(
             axes={
@@ -110,13 +108,13 @@ def test_the_number_of_cells_is_known_without_making_them() -> None:
     assert space.count_upper_bound() == 10_000_000
 
 
-def test_seeds_are_a_count_or_a_list() -> None:
+def test_seeds_are_a_count_or_a_list():
     assert validate(small_space(seeds=3)).seeds == [0, 1, 2]
     assert validate(small_space(seeds=[7, 2])).seeds == [7, 2]
     assert validate({key: value for key, value in small_space().items() if key != "seeds"}).seeds == [0]
 
 
-def test_every_default_is_resolved_in_its_declared_type() -> None:
+def test_every_default_is_resolved_in_its_declared_type():
     space = validate(small_space(fixed={"dim": 20.0, "noise": 0}))
     declared = workloads.get("linear_transfer").by_name
     assert set(space.fixed) | set(space.axes) == set(declared)
@@ -125,7 +123,7 @@ def test_every_default_is_resolved_in_its_declared_type() -> None:
     assert space.fixed["pretrain_length"] == math.inf
 
 
-def test_a_resolved_space_is_itself_a_space() -> None:
+def test_a_resolved_space_is_itself_a_space():
     for path in packaged.spaces().values():
         space = space_files.read(path)
         again = validate(yaml_reader.parse(yaml_reader.dump(space.as_dict()), "text"))
@@ -134,7 +132,7 @@ def test_a_resolved_space_is_itself_a_space() -> None:
 
 
 @pytest.mark.parametrize("name", packaged.spaces())
-def test_the_question_of_a_packaged_space_is_short_and_its_first_analysis_answers_it(name: str) -> None:
+def test_the_question_of_a_packaged_space_is_short_and_its_first_analysis_answers_it(name):
     space = space_files.read(packaged.spaces()[name])
     asked = [options.get("question", "") for entry in space.analysis for options in entry.values()]
     question = next(filter(None, asked))
@@ -143,7 +141,7 @@ def test_the_question_of_a_packaged_space_is_short_and_its_first_analysis_answer
     assert 4 <= len(question.split()) <= 20
 
 
-def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyError):
         workloads.get("late")
@@ -191,14 +189,14 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeyp
         ("123456789012345678901234567890", 123456789012345678901234567890),
     ],
 )
-def test_yaml_scalars_mean_what_they_look_like(written: str, meant: Any) -> None:
+def test_yaml_scalars_mean_what_they_look_like(written, meant):
     result = yaml_reader.parse(f"key: {written}\n", "text")["key"]
     assert result == meant
     assert type(result) is type(meant)
     assert yaml_reader.parse(yaml_reader.dump({"key": meant}), "text") == {"key": meant}
 
 
-def test_aliases_and_a_byte_order_mark_are_understood(tmp_path: Path) -> None:
+def test_aliases_and_a_byte_order_mark_are_understood(tmp_path):
     file = tmp_path / "space.yaml"
     text = (
         "name: a\nworkload: linear_transfer\naxes:\n  source_norm: &norms [1, 2]\n  target_norm: *norms\n"
@@ -208,7 +206,7 @@ def test_aliases_and_a_byte_order_mark_are_understood(tmp_path: Path) -> None:
     assert len(list(space_files.read(file).cells())) == 2
 
 
-def test_set_reaches_any_key() -> None:
+def test_set_reaches_any_key():
     changes = {
         "seeds": 2,
         "axes.gamma": {"linspace": [1, 2, 3]},
@@ -227,13 +225,13 @@ def test_set_reaches_any_key() -> None:
     assert list(moved.axes) == ["overlap_angle", "gamma", "noise"]
 
 
-def test_reading_changes_nothing_of_what_was_given() -> None:
+def test_reading_changes_nothing_of_what_was_given():
     given = small_space()
     space_files.read(given, {"axes.gamma.0": 0.9, "fixed.depth": 3})
     assert given == small_space()
 
 
-def test_a_complaint_is_one_line_whatever_it_quotes() -> None:
+def test_a_complaint_is_one_line_whatever_it_quotes():
     with pytest.raises(InputError, match="description") as caught:
         validate(small_space(description=["a\nb\n" * 1000]))
     assert "\n" not in str(caught.value)

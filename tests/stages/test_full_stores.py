@@ -1,13 +1,10 @@
 """A sweep whose store is read-only or full ends in one line, keeps its rows and goes on when there is room."""
 
 import resource
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from conftest import QUIET, Call, assert_same_rows, halted, ok, process, refused
+from conftest import QUIET, assert_same_rows, halted, ok, process, refused
 from disks import bound_by_permissions, disk, mounted, read_only
 from spaces import STEP, language_space, written
 from store_sweeps import rows
@@ -17,12 +14,12 @@ from raysweep.stages.store import Store
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
+def space(tmp_path):
     """Two pretrainings of a small model, three rates each."""
     return written(tmp_path, language_space())
 
 
-def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, storage: Path, tmp_path: Path) -> None:
+def test_a_store_that_may_not_be_written_is_named_before_any_work(space, storage, tmp_path):
     """The same by permissions, without a mount."""
     place = tmp_path / "place"
     place.mkdir()
@@ -34,9 +31,7 @@ def test_a_store_that_may_not_be_written_is_named_before_any_work(space: Path, s
     assert not storage.exists()
 
 
-def test_a_store_without_room_for_anything_is_named_before_any_work(
-    call: Call, space: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_store_without_room_for_anything_is_named_before_any_work(call, space, storage, tmp_path):
     """One page of a disk: enough for the file that makes it a store, which is taken away again."""
     with disk(tmp_path / "place", "-o", f"size={resource.getpagesize()}"):
         outcome = call("run", space, "--storage", storage, "--store", tmp_path / "place" / "store", *QUIET)
@@ -45,7 +40,7 @@ def test_a_store_without_room_for_anything_is_named_before_any_work(
     assert not storage.exists()
 
 
-def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Path, storage: Path) -> None:
+def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call, space, storage):
     """Refused after its stages were claimed: its trials fit nowhere."""
     never = ("--executor", "ray", "--set", "resources.cpus_per_trial=999")
     halted(call("run", space, "--storage", storage, *QUIET, *never), "resources.cpus_per_trial: ")
@@ -58,8 +53,8 @@ def test_a_sweep_that_cannot_begin_leaves_no_store_behind(call: Call, space: Pat
 
 
 def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_mended(
-    call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
-) -> None:
+    call, space, storage, tmp_path, expected
+):
     place = tmp_path / "place"
     with disk(place):
         place_store = ("--store", place / "store", *QUIET)
@@ -75,7 +70,7 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
         assert_same_rows(rows(storage), expected(space))
 
 
-def sized(space: Path, steps: int = 400) -> Path:
+def sized(space, steps=400):
     """The same with a second, larger model, whose stages take 30 times the room; the small one is done first, for its
     pretraining is said to be longer."""
     plain = yaml.safe_load(space.read_text())
@@ -87,8 +82,8 @@ def sized(space: Path, steps: int = 400) -> Path:
 
 
 def test_a_disk_that_fills_up_ends_a_sweep_that_goes_on_when_there_is_room(
-    executor: str, call: Call, space: Path, storage: Path, tmp_path: Path, expected: Callable[..., Any]
-) -> None:
+    executor, call, space, storage, tmp_path, expected
+):
     space, place = sized(space, 400 if executor == "inline" else 1200), tmp_path / "place"  # packs of their own
     where = ("--storage", storage, "--executor", executor, *QUIET)
     in_order = ("--workers", "1") if executor == "ray" else ()  # else the large model may fail while the small one runs

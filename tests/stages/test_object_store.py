@@ -2,12 +2,11 @@
 
 import copy
 import multiprocessing
-from pathlib import Path
 
 import fsspec
 import numpy as np
 import pytest
-from conftest import QUIET, Call, assert_same_rows, ok, process
+from conftest import QUIET, assert_same_rows, ok, process
 from spaces import language_space, written
 
 import raysweep
@@ -19,7 +18,7 @@ from tests.chaos.waiting import PATIENCE
 CONTEXT = multiprocessing.get_context("spawn")
 
 
-def _publish(url: str, gate, number: int, won) -> None:
+def _publish(url, gate, number, won):
     store = Store(url)
     for stage in range(5):
         gate.wait(PATIENCE)
@@ -27,7 +26,7 @@ def _publish(url: str, gate, number: int, won) -> None:
             won.put((stage, number))
 
 
-def test_of_two_processes_that_publish_a_stage_one_does(s3: str) -> None:
+def test_of_two_processes_that_publish_a_stage_one_does(s3):
     gate, won = CONTEXT.Barrier(2), CONTEXT.Queue()
     racers = [CONTEXT.Process(target=_publish, args=(f"{s3}/store", gate, number, won)) for number in range(2)]
     for racer in racers:
@@ -45,21 +44,19 @@ def test_of_two_processes_that_publish_a_stage_one_does(s3: str) -> None:
     assert len(store.files.names("entries")) == 10  # a record and its weights each; the loser's weights are gone
 
 
-def test_a_bucket_is_seen_by_its_plain_name(s3: str) -> None:
+def test_a_bucket_is_seen_by_its_plain_name(s3):
     Store(f"{s3}/deep/store").check()
     assert fsspec.filesystem("s3").exists(f"{s3}/deep/store/store.json")
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
+def space(tmp_path):
     """Two pretrainings of a small model, two rates each."""
     return written(tmp_path, language_space({"finetune_lr": [1e-3, 2e-3]}))
 
 
 @pytest.mark.long
-def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
-    s3: str, space: Path, tmp_path: Path, call: Call
-) -> None:
+def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3, space, tmp_path, call):
     """Two storages, as on two machines, that have nothing in common but the address of the store."""
     store = ("--store", f"{s3}/stages", *QUIET)
     first = ok(call("run", space, "--storage", tmp_path / "one", *store))
@@ -77,7 +74,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(
 
 
 @pytest.mark.long
-def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, tmp_path: Path, call: Call) -> None:
+def test_a_damaged_object_is_set_aside_and_computed_again(s3, space, tmp_path, call):
     arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
     ok(call("run", space, *arguments))
     store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
@@ -94,9 +91,7 @@ def test_a_damaged_object_is_set_aside_and_computed_again(s3: str, space: Path, 
 
 
 @pytest.mark.long
-def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
-    s3: str, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(s3, space, tmp_path, monkeypatch):
     import s3fs
 
     missing = process("run", space, "--storage", tmp_path / "sweeps", "--store", "s3://no-such-bucket/store", *QUIET)
@@ -118,7 +113,7 @@ def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(
         assert str(error.value).startswith(f"{s3}/store: the store cannot be ")
 
 
-def _elsewhere(store: Store) -> Store:
+def _elsewhere(store):
     """A store that was open when its server went away."""
     lost = copy.copy(store)
     lost.files = Folder(store.url)

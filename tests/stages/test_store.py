@@ -6,18 +6,16 @@ import pickle
 import resource
 import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from stored_stage import DESCRIBE, STAGE, assert_equal, once, published, weights
 
-from raysweep.errors import Halted, InputError
+from raysweep.errors import Halted
 from raysweep.stages import references
-from raysweep.stages.store import Progress, Store
+from raysweep.stages.store import Store
 from raysweep.stages.tensors import CHUNK
 from tests.chaos.waiting import PATIENCE
 
@@ -27,7 +25,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 # What is published is what is read
 
 
-def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store: Store) -> None:
+def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store):
     meta = {"tokens": 12, "loss": np.float64(0.25), "length": float("inf"), "gap": float("nan"), "axes": (1, 2)}
     assert any_store.publish(STAGE, weights(), meta, DESCRIBE)
     entry = any_store.fetch(STAGE)
@@ -39,7 +37,7 @@ def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store: Sto
     assert record["describe"] == DESCRIBE
 
 
-def test_the_first_publication_stays(any_store: Store) -> None:
+def test_the_first_publication_stays(any_store):
     assert any_store.publish(STAGE, weights(1), {"by": "first"})
     before = any_store.files.names("entries")
     assert not any_store.publish(STAGE, weights(2), {"by": "second"})
@@ -49,7 +47,7 @@ def test_the_first_publication_stays(any_store: Store) -> None:
     assert_equal(entry.tensors(), weights(1))
 
 
-def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None:
+def test_weights_are_a_safetensors_file_for_everybody_else(local):
     awkward = {
         "big_endian": np.arange(5, dtype=">f4"),
         "transposed": np.arange(12.0).reshape(3, 4).T,
@@ -64,7 +62,7 @@ def test_weights_are_a_safetensors_file_for_everybody_else(local: Store) -> None
     assert np.array_equal(entry.tensors()["long"], awkward["long"])
 
 
-def test_nothing_is_kept_of_what_cannot_be_stored(local: Store) -> None:
+def test_nothing_is_kept_of_what_cannot_be_stored(local):
     with pytest.raises(TypeError, match="cannot be stored"):
         local.publish(STAGE, {"words": np.asarray(["a", None], dtype=object)}, {})
     with pytest.raises(TypeError):
@@ -77,7 +75,7 @@ def test_nothing_is_kept_of_what_cannot_be_stored(local: Store) -> None:
     assert local.files.names("entries") == []
 
 
-def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
+def test_a_store_can_be_pickled_to_a_worker(local):
     once(local)
     entry = pickle.loads(pickle.dumps(local)).fetch(STAGE)
     assert_equal(entry.tensors(), weights())
@@ -86,12 +84,12 @@ def test_a_store_can_be_pickled_to_a_worker(local: Store) -> None:
 # Exactly once
 
 
-def _race(url: str, gate: Any, folder: str, number: int) -> None:
+def _race(url, gate, folder, number):
     """In a process of its own: ask for the same stages in the same moment, and leave a trace of every computation."""
     store = Store(url, lease_seconds=20.0)
     for stage in range(6):
 
-        def compute(progress: Progress, stage: int = stage) -> Any:
+        def compute(progress, stage=stage):
             Path(folder, f"{stage}-{number}").touch()
             progress.save({"half": np.arange(3)}, {})
             return weights(stage), {"by": number}
@@ -102,7 +100,7 @@ def _race(url: str, gate: Any, folder: str, number: int) -> None:
         assert entry.meta["computed"] == 1
 
 
-def test_processes_that_race_for_a_stage_compute_it_once(tmp_path: Path) -> None:
+def test_processes_that_race_for_a_stage_compute_it_once(tmp_path):
     traces = tmp_path / "traces"
     traces.mkdir()
     gate = CONTEXT.Barrier(4)
@@ -120,8 +118,8 @@ def test_processes_that_race_for_a_stage_compute_it_once(tmp_path: Path) -> None
     assert len(store.files.names("entries")) == 12  # a record and its weights each, nothing else
 
 
-def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(any_store: Store) -> None:
-    def broken(progress: Progress) -> Any:
+def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(any_store):
+    def broken(progress):
         raise RuntimeError("no memory")
 
     with pytest.raises(RuntimeError, match="no memory"):
@@ -130,7 +128,7 @@ def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(
     assert entry.meta["computed"] == 1  # a failure is no expired lease
 
 
-def test_a_local_url_is_a_local_folder(tmp_path: Path) -> None:
+def test_a_local_url_is_a_local_folder(tmp_path):
     once(Store(f"file://{tmp_path}/store"))
     assert Store(tmp_path / "store").stages() == [STAGE]
 
@@ -138,7 +136,7 @@ def test_a_local_url_is_a_local_folder(tmp_path: Path) -> None:
 # Read-only or full
 
 
-def line(error: pytest.ExceptionInfo[InputError], store: Store | Path | str) -> str:
+def line(error, store):
     text = str(error.value)
     assert "\n" not in text
     assert text.startswith(f"{store.url if isinstance(store, Store) else store}: ")
@@ -146,14 +144,14 @@ def line(error: pytest.ExceptionInfo[InputError], store: Store | Path | str) -> 
 
 
 @pytest.fixture
-def shared_folder() -> Iterator[Path]:
+def shared_folder():
     """A folder that an ordinary user can reach (those of tests are private to who runs them)."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
 
-def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder: Path) -> None:
+def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder):
     store = Store(shared_folder / "store")
     once(store)
     for folder in [Path(store.url), *(path for path in Path(store.url).rglob("*") if path.is_dir())]:
@@ -180,7 +178,7 @@ def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder: P
     assert store.stages() == [STAGE]
 
 
-def test_a_full_store_says_so_and_keeps_what_it_has(local: Store) -> None:
+def test_a_full_store_says_so_and_keeps_what_it_has(local):
     once(local)
     before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # no file may grow beyond: what a quota does

@@ -6,10 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +15,17 @@ from conftest import until
 from stored_stage import DESCRIBE, STAGE, assert_equal, once, weights
 
 from raysweep.commands import store as store_commands
-from raysweep.stages.store import Progress, Store
+from raysweep.stages.store import Store
 from raysweep.storage import leases
 from tests.chaos.waiting import PATIENCE
 
 CONTEXT = multiprocessing.get_context("spawn")
 
 
-def _held_forever(url: str, flag: str) -> None:
+def _held_forever(url, flag):
     """In a process of its own: get half-way, say so, and never come back."""
 
-    def compute(progress: Progress) -> Any:
+    def compute(progress):
         progress.save({"weights": np.arange(4.0)}, {"step": 10})
         progress.save({"weights": np.arange(4.0) + 1}, {"step": 20})
         Path(flag).touch()
@@ -37,11 +35,11 @@ def _held_forever(url: str, flag: str) -> None:
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Callable[..., Store]:
+def killed(tmp_path):
     """A store whose STAGE was under way, its lease one second, when the process computing it was killed; as it looks
     from another machine, which cannot see that it is dead, or from this one."""
 
-    def kill(elsewhere: bool = True) -> Store:
+    def kill(elsewhere=True):
         holder = CONTEXT.Process(target=_held_forever, args=(str(tmp_path / "store"), str(tmp_path / "flag")))
         holder.start()
         until((tmp_path / "flag").exists)
@@ -56,11 +54,11 @@ def killed(tmp_path: Path) -> Callable[..., Store]:
     return kill
 
 
-def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_counted(killed: Callable[[], Store]) -> None:
+def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_counted(killed):
     store = killed()
     steps = []
 
-    def go_on(progress: Progress) -> Any:
+    def go_on(progress):
         checkpoint = progress.load()
         steps.append(checkpoint.meta["step"])
         assert np.array_equal(checkpoint.tensors()["weights"], np.arange(4.0) + 1)
@@ -76,7 +74,7 @@ def test_a_killed_holder_is_succeeded_from_its_last_checkpoint_and_that_is_count
     assert once(store).meta["computed"] == 2  # and nobody computes it again
 
 
-def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callable[..., Store]) -> None:
+def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed):
     store = killed(elsewhere=False)
     lease = leases.Claim(store.files, STAGE, 20.0).take()
     assert lease.generation == 2
@@ -84,12 +82,12 @@ def test_a_holder_that_died_on_this_machine_is_succeeded_at_once(killed: Callabl
     lease.release()
 
 
-def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[], Store]) -> None:
+def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed):
     store = killed()
-    computed: list[int] = []
-    results: list[int] = []
+    computed = []
+    results = []
 
-    def wait(number: int) -> None:
+    def wait(number):
         entry = store.once(STAGE, lambda progress: (computed.append(number) or weights(), {}), describe={})
         results.append(entry.meta["computed"])
 
@@ -102,12 +100,12 @@ def test_of_many_who_wait_for_a_killed_holder_one_takes_over(killed: Callable[[]
     assert results == [2] * 6
 
 
-def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[[], Store]) -> None:
+def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed):
     store = killed()
     last = max(path for path in (Path(store.url) / "progress").glob("*.safetensors"))
     last.write_bytes(last.read_bytes()[:-3])
 
-    def go_on(progress: Progress) -> Any:
+    def go_on(progress):
         checkpoint = progress.load()
         return weights(), {"from": checkpoint.meta["step"]}
 
@@ -115,12 +113,12 @@ def test_a_damaged_last_checkpoint_gives_way_to_the_one_before(killed: Callable[
     assert len(store.files.names("damaged")) == 2
 
 
-def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path, monkeypatch):
     """By a clock that goes on only while its holder waits to renew it."""
     now = [0.0]
 
     class Hurried(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
+        def wait(self, timeout=None):
             now[0] += timeout
             return super().wait(0.001)
 
@@ -137,10 +135,10 @@ def test_a_lease_is_renewed_for_as_long_as_its_holder_lives(tmp_path: Path, monk
     assert watcher.take() is not None  # given back
 
 
-def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_published(tmp_path: Path) -> None:
+def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_published(tmp_path):
     store = Store(tmp_path / "store", lease_seconds=600.0)
 
-    def held_up(progress: Progress) -> Any:
+    def held_up(progress):
         # Its machine sleeps; meanwhile the lease, an hour silent by its own statement, is taken over by another.
         name = f"leases/{STAGE}.1.json"
         stale = {**json.loads(store.files.read(name)), "renewed": time.time() - 3600, "life": None}
@@ -153,9 +151,7 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
     assert_equal(store.once(STAGE, held_up, describe={}).tensors(), weights(5))
 
 
-def test_clocks_that_jump_or_differ_take_no_lease_from_a_process_that_lives(
-    local: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clocks_that_jump_or_differ_take_no_lease_from_a_process_that_lives(local, monkeypatch):
     """A laptop that was closed: by the clock its own lease is old, before it could renew it. And hosts whose clocks
     differ by minutes."""
     lease = leases.Claim(local.files, STAGE, 20.0).take()

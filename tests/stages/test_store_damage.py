@@ -1,6 +1,5 @@
 """No flipped bit, lost end or leftover in the stage store is ever read: it is set aside and computed again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from raysweep.stages.tensors import CHUNK, ROW
 from raysweep.storage.sealed import Damaged, seal, unseal
 
 
-def _variants(content: bytes) -> Iterator[tuple[str, bytes]]:
+def _variants(content):
     size = len(content)
     for place in sorted({*range(0, size, max(1, size // 40)), 0, 7, 8, 9, size // 2, size - 2, size - 1}):
         yield f"flipped {place}", content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
@@ -25,7 +24,7 @@ def _variants(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["record", "weights"])
-def test_a_flipped_byte_or_a_lost_end_anywhere_is_found_and_set_aside(local: Store, which: int) -> None:
+def test_a_flipped_byte_or_a_lost_end_anywhere_is_found_and_set_aside(local, which):
     once(local)
     path = published(local)[which]
     sound = {file: file.read_bytes() for file in published(local)}
@@ -40,7 +39,7 @@ def test_a_flipped_byte_or_a_lost_end_anywhere_is_found_and_set_aside(local: Sto
     assert local.fetch(STAGE) is not None
 
 
-def test_damage_of_many_bytes_is_found(local: Store) -> None:
+def test_damage_of_many_bytes_is_found(local):
     local.publish(STAGE, {"w": np.random.default_rng(0).standard_normal(3 * CHUNK // 8)}, {})
     path = published(local)[1]
     sound = path.read_bytes()
@@ -77,7 +76,7 @@ def test_damage_of_many_bytes_is_found(local: Store) -> None:
     assert local.fetch(STAGE) is not None
 
 
-def test_lost_weights_and_a_record_of_another_stage_count_as_damage(local: Store) -> None:
+def test_lost_weights_and_a_record_of_another_stage_count_as_damage(local):
     once(local)
     record, tensors = published(local)
     (record.parent / "other.json").write_bytes(record.read_bytes())
@@ -88,7 +87,7 @@ def test_lost_weights_and_a_record_of_another_stage_count_as_damage(local: Store
 
 
 @pytest.mark.parametrize("lost", ["meta", "weights", "bytes", "checksum"])
-def test_a_record_that_lacks_a_part_counts_as_damage(local: Store, lost: str) -> None:
+def test_a_record_that_lacks_a_part_counts_as_damage(local, lost):
     once(local)
     record = published(local)[0]
     record.write_bytes(seal({name: value for name, value in unseal(record.read_bytes()).items() if name != lost}))
@@ -102,7 +101,7 @@ def test_a_record_that_lacks_a_part_counts_as_damage(local: Store, lost: str) ->
     [None, b"", b'{"raysweep": "stage store", "for', b'{"raysweep": "stage store", "gormat": 1}\n', b"\xff{}"],
     ids=["missing", "empty", "cut", "flipped", "no text"],
 )
-def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store, left: bytes | None) -> None:
+def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local, left):
     once(local)
     marker = Path(local.url) / "store.json"
     sound = marker.read_bytes()
@@ -116,7 +115,7 @@ def test_a_store_that_lost_its_marker_is_still_one_and_gets_it_back(local: Store
     assert marker.read_bytes() == sound
 
 
-def test_a_marker_of_another_format_or_beside_no_stage_is_refused(local: Store) -> None:
+def test_a_marker_of_another_format_or_beside_no_stage_is_refused(local):
     once(local)
     marker = Path(local.url) / "store.json"
     marker.write_bytes(b'{"raysweep": "stage store", "format": 2}')
@@ -129,7 +128,7 @@ def test_a_marker_of_another_format_or_beside_no_stage_is_refused(local: Store) 
         Store(str(other))
 
 
-def test_an_entry_damaged_after_it_was_read_is_not_handed_out(local: Store) -> None:
+def test_an_entry_damaged_after_it_was_read_is_not_handed_out(local):
     entry = once(local)
     entry.tensors()
     path = published(local)[1]
@@ -138,7 +137,7 @@ def test_an_entry_damaged_after_it_was_read_is_not_handed_out(local: Store) -> N
         entry.tensors()
 
 
-def test_leftovers_of_a_crash_are_in_nobodys_way(local: Store) -> None:
+def test_leftovers_of_a_crash_are_in_nobodys_way(local):
     local.check()
     entries = Path(local.url) / "entries"
     entries.mkdir()

@@ -4,12 +4,9 @@ before any work, and a store elsewhere is remembered."""
 import json
 import os
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, halted, ok, refused
+from conftest import QUIET, assert_same_rows, halted, ok, refused
 from spaces import language_space, written
 from store_sweeps import rows
 
@@ -18,26 +15,24 @@ from raysweep.storage.sealed import seal, unseal
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Path:
+def space(tmp_path):
     """Two pretrainings of a small model, three rates each."""
     return written(tmp_path, language_space())
 
 
-def damage_flip(record: Path, weights: Path) -> None:
+def damage_flip(record, weights):
     content = bytearray(weights.read_bytes())
     content[len(content) // 2] ^= 4
     weights.write_bytes(content)
 
 
-def damage_lost_record(record: Path, weights: Path) -> None:
+def damage_lost_record(record, weights):
     """What a crash leaves between the weights and their record."""
     record.unlink()
 
 
 @pytest.mark.parametrize("damage", [damage_flip, damage_lost_record])
-def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
-    call: Call, space: Path, storage: Path, damage: Callable[[Path, Path], None], expected: Callable[..., Any]
-) -> None:
+def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(call, space, storage, damage, expected):
     ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     store = Store(storage / "store")
     first = store.stages()[0]
@@ -51,9 +46,7 @@ def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(
     ok(call("store", "verify", "--storage", storage))
 
 
-def test_an_entry_of_another_version_ends_the_sweep_and_stays(
-    call: Call, space: Path, storage: Path, expected: Callable[..., Any]
-) -> None:
+def test_an_entry_of_another_version_ends_the_sweep_and_stays(call, space, storage, expected):
     ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     entry = storage / "store" / "entries" / f"{Store(storage / 'store').stages()[0]}.json"
     sound = entry.read_bytes()
@@ -67,9 +60,7 @@ def test_an_entry_of_another_version_ends_the_sweep_and_stays(
     assert_same_rows(rows(storage), expected(space))
 
 
-def test_a_store_that_is_gone_is_made_anew(
-    call: Call, space: Path, storage: Path, expected: Callable[..., Any]
-) -> None:
+def test_a_store_that_is_gone_is_made_anew(call, space, storage, expected):
     ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     shutil.rmtree(storage / "store")
     assert "0 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
@@ -88,8 +79,8 @@ def test_a_store_that_is_gone_is_made_anew(
     ],
 )
 def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
-    call: Call, space: Path, storage: Path, tmp_path: Path, content: dict[str, str], words: str
-) -> None:
+    call, space, storage, tmp_path, content, words
+):
     place = tmp_path / "place"
     place.mkdir()
     for name, text in content.items():
@@ -102,12 +93,12 @@ def test_a_place_that_is_no_store_of_ours_is_refused_before_anything_is_created(
 
 
 @pytest.mark.parametrize("url", ["nowhere://bucket/x", "simplecache::s3://bucket/x"])
-def test_an_address_of_no_kind_is_refused(call: Call, space: Path, storage: Path, url: str) -> None:
+def test_an_address_of_no_kind_is_refused(call, space, storage, url):
     refused(call("run", space, "--storage", storage, "--store", url, *QUIET), f"{url}: ")
     assert not storage.exists()
 
 
-def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, storage: Path) -> None:
+def test_a_store_in_the_folder_of_a_sweep_is_refused(call, space, storage):
     """Deleting the sweep would delete what others refer to."""
     ok(call("run", space, "--name", "other", "--storage", storage, "--executor", "inline", *QUIET))
     for name in ("small", "other"):
@@ -119,24 +110,20 @@ def test_a_store_in_the_folder_of_a_sweep_is_refused(call: Call, space: Path, st
 
 @pytest.mark.parametrize("option", ["--store", "--storage"])
 @pytest.mark.parametrize("address", ["s3:/bucket/prefix", "s3:bucket", "gs:/bucket"])
-def test_an_address_short_of_a_slash_is_no_folder(
-    option: str, address: str, call: Call, space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_short_of_a_slash_is_no_folder(option, address, call, space, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for more in ([], ["--dry-run"]):
         refused(call("run", space, option, address, *QUIET, *more), "", "://")
     assert {path.name for path in tmp_path.iterdir()} == {"space.yaml"}
 
 
-def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call: Call, storage: Path, tmp_path: Path) -> None:
+def test_a_store_for_a_workload_that_keeps_nothing_is_refused(call, storage, tmp_path):
     outcome = call("run", "quickstart", "--storage", storage, "--store", tmp_path / "store", *QUIET)
     refused(outcome, "--store: ", "linear_transfer")
     assert not storage.exists()
 
 
-def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
-    call: Call, space: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(call, space, storage, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "one.tex").touch()
     ok(call("run", space, "--storage", storage, *QUIET))
@@ -146,9 +133,7 @@ def test_an_existing_sweep_does_not_remember_a_store_that_was_refused(
     assert "2 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
 
 
-def test_a_sweep_remembers_where_its_stages_are(
-    call: Call, space: Path, storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_remembers_where_its_stages_are(call, space, storage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ok(call("run", space, "--storage", storage, "--store", "shared", *QUIET))
     assert not (storage / "store").exists()

@@ -1,7 +1,6 @@
 """Files are whole or absent, and what a signal interrupts is told as that signal."""
 
 import os
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -10,11 +9,11 @@ from raysweep.storage import files
 
 
 @pytest.mark.parametrize("shifted", [False, True])
-def test_a_write_that_is_interrupted_says_so_and_leaves_no_half_file(tmp_path: Path, shifted: bool) -> None:
+def test_a_write_that_is_interrupted_says_so_and_leaves_no_half_file(tmp_path, shifted):
     path, replace = tmp_path / "lease.json", os.replace
     path.write_bytes(b"before")
 
-    def interrupted(source: str, target: Path) -> None:
+    def interrupted(source, target):
         if shifted:
             replace(source, target)
         raise KeyboardInterrupt

@@ -3,13 +3,9 @@
 import json
 import os
 import signal
-import subprocess
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, Call, assert_same_rows, driving, ok, process, refused, sql, until
+from conftest import QUIET, assert_same_rows, driving, ok, process, refused, sql, until
 from spaces import sandbox_space, waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -20,26 +16,24 @@ from tests.chaos.waiting import PATIENCE
 LEASE, LONG_LEASE = 4.0, 20.0  # for a driver that is to be succeeded, and for one that is not, however busy
 
 
-def leased(lease: float = LEASE) -> str:
+def leased(lease=LEASE):
     """Code that is executed in a driver before: how long its lease is."""
     return f"from raysweep.storage import driver_lock; driver_lock.LEASE_SECONDS = {lease}"
 
 
-def objects(address: str) -> dict[str, bytes]:
+def objects(address):
     import s3fs
 
     system, base = s3fs.S3FileSystem(use_listings_cache=False), address.removeprefix("s3://")
     return {name.removeprefix(base + "/"): system.cat_file(name) for name in system.find(base)}
 
 
-def rows(call: Call, storage: str | Path, name: str = "small") -> list[dict[str, Any]]:
+def rows(call, storage, name="small"):
     return json.loads(call("results", name, "--format", "json", "--storage", storage).out)
 
 
 @pytest.fixture
-def waiting(
-    request: pytest.FixtureRequest, sandbox: Path, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[subprocess.Popen[str]]:
+def waiting(request, sandbox, s3, tmp_path, monkeypatch):
     """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
     lease = getattr(request, "param", LEASE)
     monkeypatch.setattr(driver_lock, "LEASE_SECONDS", lease)
@@ -52,9 +46,7 @@ def waiting(
         yield driver
 
 
-def test_every_command_works_on_a_bucket_as_on_a_folder(
-    call: Call, s3: str, space: Path, tmp_path: Path, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_works_on_a_bucket_as_on_a_folder(call, s3, space, tmp_path, storage, monkeypatch):
     monkeypatch.chdir(tmp_path)
     where = f"{s3}/deep/prefix"
     assert call("list", "--storage", where).out.startswith(f"no sweeps in {where}")
@@ -106,15 +98,13 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(
 
 
 @pytest.mark.long
-def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
-    call: Call, s3: str, space: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(call, s3, space, monkeypatch):
     ok(call("run", space, "--storage", s3, *QUIET))
     delete = ["delete", "small", "--yes", "--storage", s3, "--tracking-uri", "none"]
     with monkeypatch.context() as broken:
         remove = files.remove
 
-        def fail(asked: Sequence[paths.AnyPath]) -> None:
+        def fail(asked):
             if "leases" not in str(asked[0]):  # its lock is still given back
                 raise OSError("the bucket is out of reach")
             remove(asked)
@@ -130,9 +120,7 @@ def test_a_deletion_in_a_bucket_that_fails_midway_is_finished_by_the_next(
 
 @pytest.mark.long
 @pytest.mark.parametrize("waiting", [LONG_LEASE], indirect=True)
-def test_a_second_driver_is_refused_and_the_first_goes_on(
-    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
-) -> None:
+def test_a_second_driver_is_refused_and_the_first_goes_on(waiting, call, s3, tmp_path):
     output = call("status", "small", "--storage", s3).out
     assert "small: running, 3 of 6 rows" in output
     assert f"driven by process {waiting.pid} on " in output
@@ -144,9 +132,7 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
 
 
 @pytest.mark.long
-def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
-    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
-) -> None:
+def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting, call, s3, tmp_path):
     os.killpg(waiting.pid, signal.SIGKILL)
     waiting.wait(PATIENCE)
     assert any("leases/driver" in name for name in objects(s3))  # it could not give it back
@@ -165,16 +151,14 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(
 
 
 @pytest.mark.long
-def test_status_says_when_a_driver_is_silent_for_too_long(waiting: subprocess.Popen[str], call: Call, s3: str) -> None:
+def test_status_says_when_a_driver_is_silent_for_too_long(waiting, call, s3):
     os.killpg(waiting.pid, signal.SIGKILL)
     until(lambda: "small: interrupted, 3 of 6 rows" in call("status", "small", "--storage", s3).out)
     assert "resume" in call("status", "small", "--storage", s3).out
 
 
 @pytest.mark.long
-def test_a_driver_that_was_held_up_gives_way_to_its_successor(
-    waiting: subprocess.Popen[str], call: Call, s3: str, tmp_path: Path
-) -> None:
+def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting, call, s3, tmp_path):
     os.killpg(waiting.pid, signal.SIGSTOP)
     with driving("resume", "small", "--storage", s3, *QUIET, "--executor", "inline", first=leased()) as successor:
         until(lambda: any(name.endswith("driver.2.json") for name in objects(s3)), successor)
@@ -194,7 +178,7 @@ def test_a_driver_that_was_held_up_gives_way_to_its_successor(
 
 
 @pytest.mark.long
-def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: str, apart: Path) -> None:
+def test_a_damaged_segment_is_told_set_aside_and_computed_again(call, s3, apart):
     ok(call("run", apart, "--storage", s3, *QUIET, "--executor", "inline"))
     before = rows(call, s3)
     path = segments.segments(paths.locate(f"{s3}/small/ledger"))[1]
@@ -209,7 +193,7 @@ def test_a_damaged_segment_is_told_set_aside_and_computed_again(call: Call, s3: 
 
 
 @pytest.mark.long
-def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) -> None:
+def test_many_segments_in_a_bucket_become_one(call, s3, apart):
     inline = ("--storage", s3, *QUIET, "--executor", "inline")
     ok(call("run", apart, "--set", f"seeds={compaction.MORE_THAN}", *inline))
     folder = paths.locate(f"{s3}/small/ledger")
@@ -223,9 +207,7 @@ def test_many_segments_in_a_bucket_become_one(call: Call, s3: str, apart: Path) 
 
 
 @pytest.mark.long
-def test_workers_on_ray_write_their_segments_into_the_bucket(
-    sandbox: Path, call: Call, s3: str, tmp_path: Path
-) -> None:
+def test_workers_on_ray_write_their_segments_into_the_bucket(sandbox, call, s3, tmp_path):
     (tmp_path / "go").touch()
     asked = ("run", written(tmp_path, waiting_space(tmp_path, name="small")), "--storage", s3)
     ok(process(*asked, *QUIET, "--executor", "ray", "--workers", "2", cwd=tmp_path))
@@ -246,11 +228,11 @@ def test_workers_on_ray_write_their_segments_into_the_bucket(
         ("s3://not-there-at-all/x", "--storage: s3://not-there-at-all/x "),
     ],
 )
-def test_what_cannot_hold_a_sweep_is_one_line(address: str, expected: str, call: Call, s3: str, space: Path) -> None:
+def test_what_cannot_hold_a_sweep_is_one_line(address, expected, call, s3, space):
     refused(call("run", space, "--storage", address, *QUIET), expected)
 
 
-def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_out_of_reach_is_one_line(call, s3, monkeypatch):
     import s3fs
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody answers
@@ -261,9 +243,7 @@ def test_a_bucket_out_of_reach_is_one_line(call: Call, s3: str, monkeypatch: pyt
 
 
 @pytest.mark.long
-def test_a_first_run_that_halts_in_the_middle_keeps_its_rows(
-    call: Call, sandbox: Path, s3: str, tmp_path: Path
-) -> None:
+def test_a_first_run_that_halts_in_the_middle_keeps_its_rows(call, sandbox, s3, tmp_path):
     """It deletes what it began only while there is no row in it."""
     space = written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "halt"], name="small"))
     (tmp_path / "wait-0-0").touch()  # which the row that halts waits for

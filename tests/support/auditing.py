@@ -6,29 +6,29 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 Listener = Callable[[str, tuple[Any, ...]], object]
-LISTENERS: list[Listener] = []
+LISTENERS = []
 
 
-def tell(event: str, arguments: tuple[Any, ...]) -> None:
+def tell(event, arguments):
     for listener in tuple(LISTENERS):
         listener(event, arguments)
 
 
 @functools.cache
-def begin() -> None:
+def begin():
     """Once in a process: what was added can never be taken away."""
     sys.addaudithook(tell)
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener):
     """Let a listener hear of every event, before it comes to pass."""
     begin()
     LISTENERS.append(listener)
@@ -39,11 +39,11 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading(folder: str) -> Iterator[list[Path]]:
+def reading(folder):
     """The files that are opened for reading, in folders of this name; the list grows while they are."""
-    result: list[Path] = []
+    result = []
 
-    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+    def listener(event, arguments):
         if event != "open" or not isinstance(arguments[0], (str, os.PathLike)) or arguments[2] & os.O_ACCMODE:
             return
         path = Path(arguments[0])
@@ -55,11 +55,11 @@ def reading(folder: str) -> Iterator[list[Path]]:
 
 
 @contextlib.contextmanager
-def writing(suffix: str) -> Iterator[list[Path]]:
+def writing(suffix):
     """The files whose names end so that are opened for writing; the list grows while they are."""
-    result: list[Path] = []
+    result = []
 
-    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+    def listener(event, arguments):
         if event == "open" and str(arguments[0]).endswith(suffix) and arguments[2] & os.O_ACCMODE:
             result.append(Path(arguments[0]))
 
@@ -68,11 +68,11 @@ def writing(suffix: str) -> Iterator[list[Path]]:
 
 
 @contextlib.contextmanager
-def just_before(*events: str, ending: str, do: Callable[[], object], number: int = 1) -> Iterator[None]:
+def just_before(*events, ending, do, number=1):
     """Do something before such an event (the so many-th) at a file whose path ends so; the call raises what it does."""
-    met: list[str] = []
+    met = []
 
-    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+    def listener(event, arguments):
         if event in events and any(str(argument).endswith(ending) for argument in arguments):
             met.append(event)
             if len(met) == number:
@@ -84,11 +84,11 @@ def just_before(*events: str, ending: str, do: Callable[[], object], number: int
 
 
 @contextlib.contextmanager
-def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
+def ctrl_c_when(condition):
     """Ctrl-C as soon as a condition holds: at the next file that is opened, none of those that an import opens."""
-    held: list[bool] = []
+    held = []
 
-    def listener(event: str, arguments: tuple[Any, ...]) -> None:
+    def listener(event, arguments):
         if held or event != "open" or str(arguments[0]).endswith((".py", ".pyc", ".so")):
             return
         if condition():
@@ -101,7 +101,7 @@ def ctrl_c_when(condition: Callable[[], object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interrupted(sweep: Path, segments: int) -> Iterator[None]:
+def interrupted(sweep, segments):
     """Interrupt what runs here as soon as the ledger of a sweep has so many segments."""
     ledger = sweep / "ledger"
     with pytest.raises(KeyboardInterrupt), ctrl_c_when(lambda: len([*ledger.glob("*.jsonl")]) == segments):

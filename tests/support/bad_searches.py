@@ -9,13 +9,13 @@ analysis: [{boundary: {metric: transferability_finetune, x: overlap_angle, y: ga
 """
 
 
-def precise(line: str) -> str:
+def precise(line):
     """A space with a precision and this line, in the place of that of its key if there is one."""
     key = line.partition(":")[0]
     return "\n".join([*(entry for entry in PRECISE.splitlines() if not entry.startswith(f"{key}:")), line])
 
 
-def stopping(text: str) -> str:
+def stopping(text):
     """A space of language models with this YAML under early_stopping."""
     return f"name: a\nworkload: language\naxes: {{finetune_lr: [0.1, 0.2]}}\nearly_stopping: {text}\n"
 

@@ -1,18 +1,16 @@
 """Spaces that nobody can run: what is wrong with each, and what should be said of it."""
 
-from typing import Any
-
 import yaml
 from bad_searches import KINDS as SEARCHES
 from bad_searches import RANGES, WHEN
 from spaces import small_space
 
 
-def space(**changes: Any) -> str:
+def space(**changes):
     return yaml.safe_dump(small_space(**changes), sort_keys=False)
 
 
-def axis(text: str) -> str:
+def axis(text):
     """A space whose axis gamma is this YAML."""
     return (
         "name: small\nworkload: linear_transfer\naxes:\n  overlap_angle: [30, 60]\n"
@@ -20,7 +18,7 @@ def axis(text: str) -> str:
     )
 
 
-def fixed(text: str) -> str:
+def fixed(text):
     """A space with this mapping under fixed."""
     return f"name: small\nworkload: linear_transfer\naxes: {{overlap_angle: [30, 60]}}\nfixed: {text}\n"
 
@@ -28,20 +26,20 @@ def fixed(text: str) -> str:
 GOOD = axis("[0.3, 0.5]")
 
 
-def with_line(line: str) -> str:
+def with_line(line):
     return GOOD + line + "\n"
 
 
-def replaced(line: str) -> str:
+def replaced(line):
     key = line.partition(":")[0]
     return "\n".join(line if entry.startswith(f"{key}:") else entry for entry in GOOD.splitlines()) + "\n"
 
 
-def without(key: str) -> str:
+def without(key):
     return "".join(line for line in GOOD.splitlines(keepends=True) if not line.startswith(f"{key}:"))
 
 
-def searched(text: str) -> str:
+def searched(text):
     """A random search with this YAML as the axis gamma."""
     return axis(text) + "search: {random: {cells: 5}}\n"
 

@@ -1,16 +1,13 @@
 """A staged workload of another package, brought by entry point, whose stages give back what does not fit."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from raysweep.trial.context import Context
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
-RESULTS: dict[str, Callable[[int], Any]] = {
+RESULTS = {
     "fine": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}),
     "failed": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n)}, "failed"),
     "rows too many": lambda n: Result({"w": np.zeros((n, 3))}, {"loss": np.ones(n + 1)}),
@@ -26,7 +23,7 @@ RESULTS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def learn(rows: Rows, parent: None, context: Context) -> Any:
+def learn(rows, parent, context):
     """What `gives` says; "an odd log" logs a number for one row more than there are."""
     gives = rows.row()["gives"]
     if gives == "an odd log":
@@ -34,7 +31,7 @@ def learn(rows: Rows, parent: None, context: Context) -> Any:
     return RESULTS.get(gives, RESULTS["fine"])(len(rows))
 
 
-def score(rows: Rows, parent: Any, context: Context) -> Result:
+def score(rows, parent, context):
     return Result(metrics={"score": np.ones(len(rows))})
 
 
@@ -54,7 +51,7 @@ WORKLOAD = Workload(
 )
 
 
-def __getattr__(name: str) -> Workload:
+def __getattr__(name):
     """A workload that is wrong in its declaration: what an entry point names is an error when it is loaded."""
     if name == "CIRCLE":
         return replace(WORKLOAD, name="circle", stages=(replace(LEARN, after="score"), SCORE))

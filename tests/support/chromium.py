@@ -7,15 +7,13 @@ import select
 import shutil
 import subprocess
 import time
-from pathlib import Path
-from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MISSING = "no Chromium is here: apt-get install chromium (or put chromium, chromium-browser or google-chrome on PATH)"
 LONGEST = 60.0  # seconds for one command: two cores may be busy with other tests
 
 
-def find() -> str | None:
+def find():
     """The path of the browser; None without one."""
     return next((result for name in NAMES if (result := shutil.which(name))), None)
 
@@ -23,9 +21,9 @@ def find() -> str | None:
 class Chromium:
     """One browser with one page. `problems` has what the page reported as errors since it was opened."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home):
         """home: an empty folder for its profile and downloads."""
-        self.problems: list[str] = []
+        self.problems = []
         self.downloads = home / "downloads"
         self.downloads.mkdir(parents=True)
         # It reads commands at descriptor 3 and writes answers at 4. Ours must not be these when bash moves them there.
@@ -41,14 +39,14 @@ class Chromium:
         os.close(theirs_in)
         os.close(theirs_out)
         self._buffer, self._count, self._session = b"", 0, ""
-        self._events: list[dict[str, Any]] = []
+        self._events = []
         (target,) = [one for one in self.send("Target.getTargets")["targetInfos"] if one["type"] == "page"][:1]
         attached = self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
 
-    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def send(self, method, **parameters):
         """The result of a command; AssertionError with what the browser says if it fails."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": parameters}
@@ -62,7 +60,7 @@ class Chromium:
         assert "error" not in answer, f"{method}: {answer['error']}"
         return dict(answer["result"])
 
-    def open(self, path: Path) -> None:
+    def open(self, path):
         """Show a page, and wait until it is loaded."""
         self.problems.clear()
         self._events.clear()
@@ -70,20 +68,20 @@ class Chromium:
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._note(self._next())
 
-    def run(self, script: str) -> Any:
+    def run(self, script):
         """The value of an expression in the page, after its promise if it is one."""
         options = {"awaitPromise": True, "returnByValue": True, "userGesture": True}
         answer = self.send("Runtime.evaluate", expression=script, **options)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key: str) -> None:
+    def press(self, key):
         """Press and release a key that is called so in KeyboardEvent.key, such as Tab."""
         codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39, "ArrowLeft": 37}
         for kind in ("rawKeyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key])
 
-    def point_at(self, selector: str) -> None:
+    def point_at(self, selector):
         """Move the pointer onto the middle of the first element that matches."""
         self.run(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         box = self.run(
@@ -92,7 +90,7 @@ class Chromium:
         )
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
 
-    def downloaded(self, click: str) -> tuple[str, str]:
+    def downloaded(self, click):
         """(name, text) of the file that a click on the first element that matches downloads."""
         behaviour = {"behavior": "allow", "downloadPath": str(self.downloads)}
         self.send("Browser.setDownloadBehavior", **behaviour)
@@ -106,7 +104,7 @@ class Chromium:
             time.sleep(0.05)
         raise AssertionError(f"a click on {click} downloaded nothing")
 
-    def close(self) -> None:
+    def close(self):
         self.send("Browser.close")
         try:
             self._process.wait(10)
@@ -116,7 +114,7 @@ class Chromium:
         os.close(self._out)
         os.close(self._in)
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self):
         until = time.monotonic() + LONGEST
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(until - time.monotonic(), 0))
@@ -127,7 +125,7 @@ class Chromium:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return dict(json.loads(message))
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _note(self, event):
         if "method" not in event:
             return
         self._events.append(event)

@@ -5,44 +5,40 @@ Memory runs out in the middle of a step: in a backward pass, while the other wor
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor, nn
 
 from raysweep.training import parallel
 from raysweep.workloads import language
 from raysweep.workloads.declaration import Parameter
 from raysweep.workloads.language import evaluation, model, stages
-from raysweep.workloads.rows import Result, Rows
 
 STEPS = 2  # of a training, for which there is memory
 
 
 @contextlib.contextmanager
-def little_memory(room: int) -> Iterator[None]:
+def little_memory(room):
     """After some steps, the last of several workers has memory to train on so many sequences at a time."""
     plain, steps = model.losses, itertools.count()
 
-    def losses(module: nn.Module, tokens: Tensor) -> Tensor:
+    def losses(module, tokens):
         found = plain(module, tokens)
         last = parallel.workers() > 1 and parallel.rank() == parallel.workers() - 1
         if found.requires_grad and next(steps) >= STEPS and last and len(tokens) > room:
             found.register_hook(run_out)
         return found
 
-    def run_out(gradient: Tensor) -> None:
+    def run_out(gradient):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     with mock.patch.object(model, "losses", losses):
         yield
 
 
-def cramped(stage: Callable[..., Result]) -> Callable[..., Result]:
-    def run(rows: Rows, parent: Any, context: Any) -> Result:
+def cramped(stage):
+    def run(rows, parent, context):
         with little_memory(rows.row()["room"]):
             return stage(rows, parent, context)
 

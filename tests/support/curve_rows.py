@@ -1,12 +1,10 @@
 """A table of the values of curves."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 
-def rows_of(x: np.ndarray, values: np.ndarray, names: str = "x y", **columns: Any) -> pd.DataFrame:
+def rows_of(x, values, names="x y", **columns):
     """A row for each of the values (draws, points) at x; `names` of both columns."""
     axis, metric = names.split()
     seed = np.repeat(np.arange(len(values)), len(x))

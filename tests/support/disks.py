@@ -5,8 +5,6 @@ import ctypes
 import os
 import resource
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,13 @@ NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # which a limit on files would l
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2  # linux/prctl.h, linux/capability.h
 
 
-def mounted(*arguments: str) -> bool:
+def mounted(*arguments):
     """Whether this system lets us mount (root, outside of most containers)."""
     return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
 
 
 @contextlib.contextmanager
-def disk(folder: Path, *options: str) -> Iterator[None]:
+def disk(folder, *options):
     """A file system of its own at `folder`, mounted with these options. Beside each test that needs one stands one that
     runs without."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,12 +30,12 @@ def disk(folder: Path, *options: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def no_file_beyond(size: int) -> Callable[[], None]:
+def no_file_beyond(size):
     """To be called in a new process: none of its files may grow beyond so many bytes, as under a quota."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
-def bound_by_permissions() -> None:
+def bound_by_permissions():
     """To be called in a new process: permissions of files hold for root as for everybody else."""
     if os.geteuid() == 0:
         for right in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
@@ -45,7 +43,7 @@ def bound_by_permissions() -> None:
 
 
 @contextlib.contextmanager
-def read_only(folder: Path) -> Iterator[None]:
+def read_only(folder):
     """Nothing can be created below `folder` by who is bound by permissions."""
     folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
     for path in folders:

@@ -9,28 +9,28 @@ DOCUMENT = (DOCS / "staged_workloads.md").read_text()
 EXAMPLE = DOCS / "digits" / "digits"
 
 
-def blocks(language: str = "python") -> list[str]:
+def blocks(language="python"):
     result = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(text) for _, text in result]
 
 
-def block(having: str) -> str:
+def block(having):
     """The one block that has this text."""
     (result,) = [text for text in blocks() if having in text]
     return result
 
 
-def points(declaration: str) -> str:
+def points(declaration):
     """The lines of the example's declaration that cut its pretraining into epochs."""
     return re.search(r" +points=.*\n +until=.*\n +cost=.*\n", declaration).group(0)
 
 
-def function(net: str, name: str) -> str:
+def function(net, name):
     """The text of one function of the example."""
     return re.search(rf"^def {name}\(.*?(?=^def |\Z)", net, re.MULTILINE | re.DOTALL).group(0)
 
 
-def put_together(folder: Path) -> None:
+def put_together(folder):
     """The package `digits_together`: the example with the documented functions for long stages and for gangs.
 
     It notes every epoch in the file `epochs` of its folder. While there is a file `stop`, the second worker of a gang

@@ -4,9 +4,7 @@ import contextlib
 import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from conftest import driving, until
@@ -18,29 +16,29 @@ from tests.chaos.waiting import PATIENCE
 Drive = Callable[..., subprocess.Popen[str]]
 
 
-def some_waiting(folder: Path, computed: int = 2, waiting: int = 2) -> dict[str, Any]:
+def some_waiting(folder, computed=2, waiting=2):
     """So many rows, and then so many that wait for the file `go`."""
     return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
 
 
-def segments(storage: Path, name: str = "sandy") -> list[Path]:
+def segments(storage, name="sandy"):
     return list((storage / name / "ledger").glob("*.jsonl"))
 
 
-def values(storage: Path) -> list[float]:
+def values(storage):
     table = open_sweep("sandy", storage).results()
     assert set(table["status"]) <= {"ok"}
     return table["y"].tolist()
 
 
-def run_statuses(database: Path) -> dict[str, Counter[str]]:
+def run_statuses(database):
     """How many runs have which status in MLflow, by the kind that their tag says; half ones included."""
     with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
         result = db.execute(
             "SELECT t.value, r.status, COUNT(*) FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid AND "
             "t.key = 'raysweep.kind' WHERE r.lifecycle_stage = 'active' GROUP BY t.value, r.status"
         )
-        statuses: dict[str, Counter[str]] = {}
+        statuses = {}
         for kind, status, count in result:
             statuses.setdefault(kind, Counter())[status] = count
         assert db.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone() == (0,)
@@ -48,11 +46,11 @@ def run_statuses(database: Path) -> dict[str, Counter[str]]:
 
 
 @pytest.fixture
-def drive(tmp_path: Path, storage: Path) -> Iterator[Drive]:
+def drive(tmp_path, storage):
     """Starts drivers of `sandy` that have computed two rows and wait in others."""
     with contextlib.ExitStack() as stack:
 
-        def start(*options: str | Path, space: dict[str, Any] | None = None, **more: Any) -> subprocess.Popen[str]:
+        def start(*options, space=None, **more):
             path = written(tmp_path, space or some_waiting(tmp_path))
             driver = driving("run", path, "--storage", storage, "--no-report", *options, **more)
             driven = stack.enter_context(driver)

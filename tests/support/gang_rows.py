@@ -1,9 +1,6 @@
 """Gangs without Tune: their workers, and rows for them, told as a trial is."""
 
 import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -22,7 +19,7 @@ IN_STEP = 4.0  # seconds that workers wait for each other in a step
 
 
 @contextlib.contextmanager
-def impatient_gang(workers: int) -> Iterator[Gang]:
+def impatient_gang(workers):
     """A gang of so many workers, which waits for none of them long, in a placement group of its own; its driver is this
     process. Ray runs."""
     import ray
@@ -40,13 +37,13 @@ def impatient_gang(workers: int) -> Iterator[Gang]:
         remove_placement_group(group)
 
 
-def job(folder: Path, behaviour: str, again: int = 1) -> tuple[Job, RowStages]:
+def job(folder, behaviour, again=1):
     """So many rows of the workload `together` that share a sum: as a trial is told, and their stages."""
     axes = {"behaviour": [behaviour], "again": list(range(again))}
     return job_of(folder, sandbox_space(folder, [], workload="together", axes=axes, zip=[]))
 
 
-def job_of(folder: Path, asked: dict[str, Any]) -> tuple[Job, RowStages]:
+def job_of(folder, asked):
     """The rows of a space: as a trial is told, and their stages."""
     space = schema.validate(asked)
     cells = enumerate_cells(space)
@@ -57,6 +54,6 @@ def job_of(folder: Path, asked: dict[str, Any]) -> tuple[Job, RowStages]:
     return asked_of_trial, RowStages(space.declaration, cells.columns)
 
 
-def pack(name: str) -> Pack:
+def pack(name):
     """A pack of this name; the rows are told apart from it."""
     return Pack(name, np.array([0]), np.array([0]), 0.0, 0.0, Resources(0, 2, 2))

@@ -8,9 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -21,19 +19,19 @@ from sandbox_workload import first
 
 from raysweep.trial import context as trial_context
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
 STEPS, TERMS = 4, 12
 LATE = 6.0  # seconds
 
 
-def add_up(rows: Rows, parent: None, context: trial_context.Context) -> Result:
+def add_up(rows, parent, context):
     """The sum 4 · 78 · (x + seed); what else happens is said by `behaviour`, and `folder` remembers what happened."""
     with mock.patch.object(trial_context, "CHECKPOINT_SECONDS", 0.0):
         return Result({"total": _learn(rows.row(), context)})
 
 
-def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray:
+def _learn(row, context):
     rank, last, seed = context.rank, context.workers - 1, row["seed"]
     mark = Path(row["folder"]) / f"{row['behaviour']}-{row['x']:g}-{seed}"
     deaths = {"die_twice": [last, 0], "lose_nodes": [last, 0]}
@@ -76,7 +74,7 @@ def _learn(row: Mapping[str, Any], context: trial_context.Context) -> np.ndarray
     return total
 
 
-def tell(rows: Rows, parent: Any, context: trial_context.Context) -> Result:
+def tell(rows, parent, context):
     """The sum as a metric of the row, and how many workers there are."""
     return Result(metrics={"y": parent.tensors()["total"][0], "workers": context.workers})
 

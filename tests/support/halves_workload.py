@@ -2,15 +2,13 @@
 
 The functions of its later stages stand in docs/staged_workloads.md, and the test puts them below."""
 
-from typing import Any
-
 import numpy as np
 
 from raysweep import Metric, Parameter, Result, Stage, Workload
-from raysweep.workloads.declaration import ANY, Columns
+from raysweep.workloads.declaration import ANY
 
 
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+def closed_form(columns):
     """The expected risk over draws of the noise, for orthogonal columns in each half and a teacher of norm 1."""
     first, second = columns["pretrain_penalty"], columns["finetune_penalty"]
     variance = columns["dim"] * columns["noise"] ** 2 / columns["samples"]
@@ -40,26 +38,26 @@ WORKLOAD = Workload(
 )
 
 
-def teacher(row: dict[str, Any]) -> np.ndarray:
+def teacher(row):
     """A vector of norm 1, shape (dim,)."""
     w = np.random.default_rng([row["seed"], 0]).normal(size=row["dim"])
     return w / np.linalg.norm(w)
 
 
-def half(row: dict[str, Any], number: int) -> tuple[np.ndarray, np.ndarray]:
+def half(row, number):
     """Inputs with orthogonal columns, shape (samples, dim), and noisy labels."""
     random = np.random.default_rng([row["seed"], number])
     x = np.linalg.qr(random.normal(size=(row["samples"], row["dim"])))[0] * row["samples"] ** 0.5
     return x, x @ teacher(row) + row["noise"] * random.normal(size=row["samples"])
 
 
-def ridge(x: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarray:
+def ridge(x, y, penalty):
     """The minimizer of |xw - y|^2 / n + penalty |w|^2."""
     n, d = x.shape
     return np.linalg.solve(x.T @ x + n * penalty * np.eye(d), x.T @ y)
 
 
-def pretrain(rows: Any, parent: Any, context: Any) -> Result:
+def pretrain(rows, parent, context):
     """Ridge regression on the first half."""
     row = rows.row()
     return Result({"w": ridge(*half(row, 1), row["pretrain_penalty"])})

@@ -1,19 +1,16 @@
 """A workload for tests, brought by entry point, whose two stages log learning curves of a simple form."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from raysweep.workloads.declaration import ANY, DIVERGED, OK, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
 
-def epochs(row: Mapping[str, Any]) -> list[float]:
+def epochs(row):
     return [float(epoch + 1) for epoch in range(int(row["epochs"]))]
 
 
-def warm(rows: Rows, parent: Any, context: Any) -> Result:
+def warm(rows, parent, context):
     """An epoch of two steps: loss = 1 / step + seed, and at its end an accuracy."""
     for step in (2 * context.point - 1, 2 * context.point):
         last = {"accuracy": step / 100} if step == 2 * context.point else {}
@@ -21,7 +18,7 @@ def warm(rows: Rows, parent: Any, context: Any) -> Result:
     return Result({"weights": np.asarray([context.point])})
 
 
-def tune(rows: Rows, parent: Any, context: Any) -> Result:
+def tune(rows, parent, context):
     """Three steps from 0: loss = exp(-rate · step) + seed / 10; above a rate of 100 it is infinite from step 1 on."""
     wild = rows["rate"] > 100
     for step in range(4):

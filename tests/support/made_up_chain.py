@@ -6,17 +6,14 @@ the value of its parent. So two rows have equal values exactly if they have the 
 
 import hashlib
 import json
-import random
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from raysweep.stages.artifacts import Artifact, Stacked
-from raysweep.trial.context import Context
-from raysweep.workloads.declaration import ANY, Columns, Cost, Metric, Parameter, Stage, Workload, column
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.declaration import ANY, Cost, Metric, Parameter, Stage, Workload, column
+from raysweep.workloads.rows import Result
 
 
 @dataclass(frozen=True)
@@ -30,10 +27,10 @@ class Call:
     parent: Artifact | Stacked | None
 
 
-CALLS: list[Call] = []
+CALLS = []
 
 
-def work(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+def work(rows, parent, context):
     """The values of rows. A row's parameter `fate_STAGE` is its status there."""
     CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
     values = np.array([_digest(context, row, past) for row, past in zip(rows, _past(rows, parent), strict=True)])
@@ -43,36 +40,36 @@ def work(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Res
     return Result({"nested": [{"value": values}]}, {f"{context.stage}_value": values}, fates)
 
 
-def careless(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+def careless(rows, parent, context):
     """The same without a look at the parent, and without metrics."""
     CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
     return Result({"nested": [{"value": np.array([_digest(context, row, 0.0) for row in rows])}]})
 
 
-def blind(rows: Rows, parent: Artifact | Stacked | None, context: Context) -> Result:
+def blind(rows, parent, context):
     """A metric without a look at the parent."""
     CALLS.append(Call(context.stage, list(rows), context.point, context.before, parent))
     return Result(metrics={f"{context.stage}_value": np.array([_digest(context, row, 0.0) for row in rows])})
 
 
-def at_most_two(rows: Rows) -> int:
+def at_most_two(rows):
     """For Stage.size."""
     return 2
 
 
-def _digest(context: Context, row: dict[str, Any], past: float) -> float:
+def _digest(context, row, past):
     text = json.dumps([context.stage, context.point, row, past], sort_keys=True)
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 2**48
 
 
-def _past(rows: Rows, parent: Artifact | Stacked | None) -> list[float]:
+def _past(rows, parent):
     if parent is None:
         return [0.0] * len(rows)
     values = np.ravel(parent.tensors()["nested"][0]["value"]).tolist()
     return values if isinstance(parent, Stacked) else values * len(rows)
 
 
-def workload(*stages: Stage, parameters: Iterable[str], types: dict[str, type] | None = None) -> Workload:
+def workload(*stages, parameters, types=None):
     """A workload of these stages. parameters: "STAGE.NAME"; a number unless `types` or the name (fate_) says text."""
     declared = []
     for path in parameters:
@@ -83,11 +80,11 @@ def workload(*stages: Stage, parameters: Iterable[str], types: dict[str, type] |
     return Workload("made_up", "", 1, tuple(declared), metrics, stages=stages)
 
 
-def stage(name: str, after: str = "", **options: Any) -> Stage:
+def stage(name, after="", **options):
     return Stage(name, options.pop("run", "made_up_chain:work"), after=after, **options)
 
 
-def random_workload(draw: random.Random, costs: bool = False) -> Workload:
+def random_workload(draw, costs=False):
     """One to four stages with up to two parameters each, taken alone or together, in points or whole, kept or not.
 
     costs: whether each row costs COST seconds, and a point SPAN more for each unit since the point before.
@@ -97,7 +94,7 @@ def random_workload(draw: random.Random, costs: bool = False) -> Workload:
         added = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]
         parameters += [f"s{number}.{name}" for name in added]
         names = [path.partition(".")[2] for path in parameters]
-        options: dict[str, Any] = {"keeps": draw.random() < 0.3}
+        options = {"keeps": draw.random() < 0.3}
         kind = draw.choice(["alone", "alone", "together", "any", "points"])
         if kind == "points" and added:
             options |= {
@@ -120,18 +117,18 @@ def random_workload(draw: random.Random, costs: bool = False) -> Workload:
 COST, SPAN = 3.0, 10.0
 
 
-def row_cost(columns: Columns) -> Cost:
+def row_cost(columns):
     return Cost(COST * len(next(iter(columns.values()), ())), 1.0)
 
 
-def span_cost(columns: Columns, before: float, point: float) -> Cost:
+def span_cost(columns, before, point):
     return Cost(COST + SPAN * (point - before), 1.0)
 
 
-def table(made: Workload, *rows: dict[str, Any]) -> Columns:
+def table(made, *rows):
     """Rows as columns, defaults filled in."""
     return {p.name: column(p, [row.get(p.name, p.default) for row in rows]) for p in made.parameters}
 
 
-def called(name: str) -> list[Call]:
+def called(name):
     return [call for call in CALLS if call.stage == name]

@@ -4,13 +4,13 @@ import os
 import time
 
 
-def where(seconds: float) -> int:
+def where(seconds):
     """The process that computes this, after a while."""
     time.sleep(seconds)
     return os.getpid()
 
 
-def only_in(process: int) -> int:
+def only_in(process):
     """The process if it is this one; any other one ends."""
     time.sleep(0.2)
     if os.getpid() != process:
@@ -18,7 +18,7 @@ def only_in(process: int) -> int:
     return process
 
 
-def root(number: float) -> float:
+def root(number):
     if number < 0:
         raise ValueError(f"{number:g} has no square root")
     return float(number**0.5)

@@ -6,24 +6,22 @@ what it is at a real S3, atomic.
 
 import io
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 
-def _body(environment: dict[str, Any]) -> bytes:
+def _body(environment):
     """The body of a request; of one that is sent in chunks, which the server puts together, its length is unknown."""
     if environment.get("wsgi.input_terminated"):
         return bytes(environment["wsgi.input"].read())
     return bytes(environment["wsgi.input"].read(int(environment.get("CONTENT_LENGTH") or 0)))
 
 
-def main() -> None:
+def main():
     moto, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
 
-    def one_at_a_time(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def one_at_a_time(environment, start):
         # all of it before its turn: a client that is held up in the middle of a request must not hold up the others
         environment["wsgi.input"] = io.BytesIO(_body(environment))
         with turn:

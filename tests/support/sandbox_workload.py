@@ -6,20 +6,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from raysweep.errors import InputError
 from raysweep.training import devices
 from raysweep.workloads import linear_transfer
-from raysweep.workloads.declaration import OK, Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import OK, Cost, Metric, Parameter, Workload
 
 
-def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray], Any]:
+def compute(columns, seeds):
     """y = x + seed; what else happens is said by `behaviour`. `folder` remembers what happened."""
     for i, behaviour in enumerate(columns["behaviour"]):
         folder, x = Path(columns["folder"][i]), float(columns["x"][i])
@@ -58,7 +56,7 @@ def compute(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, np.ndarray],
     return {"y": y, "above": np.where(y > 100, np.inf, np.nan)}, np.full(len(seeds), OK, dtype=object)
 
 
-def await_that(condition: Callable[[], bool]) -> None:
+def await_that(condition):
     """Wait for a condition, and not for ever."""
     deadline = time.monotonic() + 900  # longer than any test waits
     while not condition():
@@ -67,13 +65,13 @@ def await_that(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)  # between two looks
 
 
-def hear_nothing_until(condition: Callable[[], bool]) -> None:
+def hear_nothing_until(condition):
     """As a long call into a numerical library: this thread runs no Python till then, and so no handler of a signal."""
     library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
     library.pthread_mutex_init(mutex, None)
     library.pthread_mutex_lock(mutex)
 
-    def release() -> None:
+    def release():
         await_that(condition)
         library.pthread_mutex_unlock(mutex)
 
@@ -81,14 +79,14 @@ def hear_nothing_until(condition: Callable[[], bool]) -> None:
     library.pthread_mutex_lock(mutex)
 
 
-def caveat(parameters: Mapping[str, Any]) -> str | None:
+def caveat(parameters):
     """For a report; it cannot be said of rows that are to do without it."""
     if parameters["behaviour"] == "no_caveat" and not (Path(parameters["folder"]) / "mended").exists():
         raise InputError("fixed.behaviour", "expected a row that a caveat can be said of")
-    return None
+    return
 
 
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+def closed_form(columns):
     """y without noise; there is none of rows that are to do without it."""
     for folder, behaviour in zip(columns["folder"], columns["behaviour"], strict=True):
         if behaviour == "no_closed_form" and not (Path(folder) / "mended").exists():
@@ -96,7 +94,7 @@ def closed_form(columns: Columns) -> dict[str, np.ndarray]:
     return {"y": np.asarray(columns["x"], float)}
 
 
-def first(mark: Path) -> bool:
+def first(mark):
     """Whether this mark was not there yet; it is now."""
     try:
         mark.touch(exist_ok=False)
@@ -105,7 +103,7 @@ def first(mark: Path) -> bool:
     return True
 
 
-def cost(columns: Columns) -> Cost:
+def cost(columns):
     """As declared by the space itself, so that a test decides how rows fall into packs."""
     return Cost(float(np.sum(columns["said_seconds"])), 1.0)
 

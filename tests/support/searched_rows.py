@@ -1,15 +1,12 @@
 """Rows and space of a random search over a function, with a known answer."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from raysweep.space.schema import validate
 from raysweep.workloads.function_description import Description
 
-AXES: dict[str, Any] = {
+AXES = {
     "lr": {"range": [1e-4, 1.0], "log": True},
     "width": {"values": [16, 32, 64, 128]},
     "depth": {"range": [1, 8]},
@@ -20,7 +17,7 @@ AXES: dict[str, Any] = {
 TYPES = {"lr": "float", "width": "int", "depth": "int", "dropout": "float", "optimizer": "str", "momentum": "float"}
 
 
-def space_of(axes: Mapping[str, Any] = AXES, metrics: Mapping[str, str] | None = None, **keys: Any) -> dict[str, Any]:
+def space_of(axes=AXES, metrics=None, **keys):
     """The space of a random search over a function that returns val_loss and test_acc."""
     parameters = tuple(
         {"name": name, "type": kind, "default": {"str": "adam"}.get(kind, 0), "choices": []}
@@ -31,7 +28,7 @@ def space_of(axes: Mapping[str, Any] = AXES, metrics: Mapping[str, str] | None =
     return validate({**plain, "search": {"random": {"cells": 200}}, **keys}).as_dict()
 
 
-def rows_of(count: int = 200, draws: int = 1, noise: float = 0.01, shared: float = 0.0) -> pd.DataFrame:
+def rows_of(count=200, draws=1, noise=0.01, shared=0.0):
     """A quadratic in log lr (best at 0.01) and in depth (best at 4), and nothing else."""
     random = np.random.default_rng(0)
     cells = pd.DataFrame(

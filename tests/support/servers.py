@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.chaos.waiting import PATIENCE
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[str]:
+def s3_server():
     """An S3 of this run on the loopback, a process of its own; its endpoint."""
     serving = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("s3_server.py")],
@@ -31,7 +30,7 @@ def s3_server() -> Iterator[str]:
     serving.wait(PATIENCE)
 
 
-def account(endpoint: str, region: str) -> dict[str, str]:
+def account(endpoint, region):
     """What is to be in the environment to use that S3."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
@@ -43,7 +42,7 @@ def account(endpoint: str, region: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def s3(s3_server, monkeypatch):
     """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
     for those started here."""
     import s3fs
@@ -58,7 +57,7 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory):
     """An empty MLflow database, to be copied: making one takes seconds."""
     from raysweep.tracking import server
 
@@ -68,13 +67,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def database(storage: Path, template: Path) -> Path:
+def database(storage, template):
     storage.mkdir()
     return Path(shutil.copy(template, storage / "mlflow.db"))
 
 
 @pytest.fixture
-def slow_database(database: Path) -> Path:
+def slow_database(database):
     """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is
     at it for much longer than a test needs to see the first."""
     with contextlib.closing(sqlite3.connect(database)) as db:
@@ -86,14 +85,14 @@ def slow_database(database: Path) -> Path:
     return database
 
 
-def hurry(database: Path) -> None:
+def hurry(database):
     """Let a slow database be as fast as any."""
     with contextlib.closing(sqlite3.connect(database, timeout=PATIENCE)) as db:
         db.execute("DROP TRIGGER slowly")
 
 
 @pytest.fixture
-def server(tmp_path: Path, template: Path) -> Iterator[UnwellServer]:
+def server(tmp_path, template):
     running = UnwellServer(tmp_path)
     shutil.copy(template, running.database)
     try:

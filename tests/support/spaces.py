@@ -1,15 +1,12 @@
 """Spaces that tests sweep over, and the file that a command line takes them from."""
 
-from pathlib import Path
-from typing import Any
-
 import yaml
 
 STEP = 8 * 16  # tokens in a step of language_space
 GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}  # axes for small_space
 
 
-def small_space(**changes: Any) -> dict[str, Any]:
+def small_space(**changes):
     """A space that takes milliseconds: six cells, three draws."""
     return {
         "name": "small",
@@ -21,9 +18,7 @@ def small_space(**changes: Any) -> dict[str, Any]:
     }
 
 
-def language_space(
-    axes: dict[str, Any] | None = None, fixed: dict[str, Any] | None = None, **changes: Any
-) -> dict[str, Any]:
+def language_space(axes=None, fixed=None, **changes):
     """Two pretrainings of a model of some 9,000 weights, three rates each; `axes` and `fixed` add to what is there."""
     return {
         "name": "small",
@@ -43,7 +38,7 @@ def language_space(
     }
 
 
-def sandbox_space(folder: Path, behaviour: list[str], **changes: Any) -> dict[str, Any]:
+def sandbox_space(folder, behaviour, **changes):
     """One row for each behaviour (sandbox_workload.py), each said to cost so much that it is a pack alone; `folder` is
     where they leave their marks."""
     return {
@@ -56,20 +51,20 @@ def sandbox_space(folder: Path, behaviour: list[str], **changes: Any) -> dict[st
     }
 
 
-def waiting_space(folder: Path, **changes: Any) -> dict[str, Any]:
+def waiting_space(folder, **changes):
     """Three rows and then three that wait for the file `go` in a folder, each a pack alone."""
     behaviour = ["compute"] * 3 + ["wait"] * 3
     return sandbox_space(folder, behaviour, axes={"x": [1, 2, 3, 4, 5, 6], "behaviour": behaviour}, **changes)
 
 
-def written(folder: Path, space: dict[str, Any]) -> Path:
+def written(folder, space):
     """A space in the file space.yaml of a folder; its path."""
     path = folder / "space.yaml"
     path.write_text(yaml.safe_dump(space, sort_keys=False))
     return path
 
 
-def logging_space(**changes: Any) -> dict[str, Any]:
+def logging_space(**changes):
     """Two epochs and then three, which rows of all rates share; two draws (logging_workload.py)."""
     return {
         "name": "logged",

@@ -7,22 +7,20 @@ leaves a note when it begins and when it ends; what else happens is said by `tro
 import os
 import signal
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sandbox_workload import await_that, first
 
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
+from raysweep.workloads.rows import Result
 
 PRIME = 1_000_003
 SECONDS = {"trunk": 30.0, "pretrain": 60.0, "tune": 40.0, "measure": 10.0}
 """What a stage of one row, or of one step of the trunk, is said to cost."""
 
 
-def mixed(*numbers: float) -> float:
+def mixed(*numbers):
     """A whole number below PRIME that depends on each of these and on their order."""
     found = 7
     for number in numbers:
@@ -30,7 +28,7 @@ def mixed(*numbers: float) -> float:
     return float(found)
 
 
-def expected(row: Mapping[str, Any]) -> float:
+def expected(row):
     """The number that a row must come to."""
     number = 0.0
     for point in range(1, int(row["length"]) + 1):
@@ -38,33 +36,33 @@ def expected(row: Mapping[str, Any]) -> float:
     return mixed(mixed(mixed(number, row["decay"], row["length"]), row["rate"]), row["probe"])
 
 
-def trunk(rows: Rows, parent: Any, context: Any) -> Result:
+def trunk(rows, parent, context):
     row = rows.row()
     before = parent.tensors()["number"] if parent is not None else 0.0
     noted(row, f"trunk {row['source']} {row['seed']} {context.point:g}")
     return Result({"number": np.asarray(mixed(float(before), context.point, row["source"], row["seed"]))})
 
 
-def pretrain(rows: Rows, parent: Any, context: Any) -> Result:
+def pretrain(rows, parent, context):
     row = rows.row()
     noted(row, f"pretrain {row['source']} {row['seed']} {row['length']:g} {row['decay']}")
     number = mixed(float(parent.tensors()["number"]), row["decay"], row["length"])
     return Result({"number": np.asarray(number)}, {"before": number})
 
 
-def tune(rows: Rows, parent: Any, context: Any) -> Result:
+def tune(rows, parent, context):
     for row in rows:
         noted(row, f"tune {row['source']} {row['seed']} {row['length']:g} {row['decay']} {row['rate']}")
     start = float(parent.tensors()["number"])
     return Result({"number": np.asarray([mixed(start, rate) for rate in rows["rate"]])})
 
 
-def measure(rows: Rows, parent: Any, context: Any) -> Result:
+def measure(rows, parent, context):
     numbers = np.asarray(parent.tensors()["number"])
     return Result(metrics={"y": [mixed(n, probe) for n, probe in zip(numbers, rows["probe"], strict=True)]})
 
 
-def noted(row: Mapping[str, Any], what: str) -> None:
+def noted(row, what):
     """Note that a stage begins and ends; in between do what `trouble` says of it."""
     folder, name = Path(row["folder"]), what.split()[0]
     note(folder, f"begin {what}")
@@ -81,13 +79,13 @@ def noted(row: Mapping[str, Any], what: str) -> None:
     note(folder, f"end {what}")
 
 
-def note(folder: Path, line: str) -> None:
+def note(folder, line):
     with (folder / "notes.txt").open("a") as stream:
         stream.write(f"{line}\n")
 
 
-def cost(name: str) -> Any:
-    def cost(columns: Columns, *between: float) -> Cost:
+def cost(name):
+    def cost(columns, *between):
         steps = between[1] - between[0] if between else 1.0
         return Cost(SECONDS[name] * steps * len(columns["source"]), 1.0)
 

@@ -2,17 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-
-from raysweep.stages.store import Store
 
 STAGE = "0123456789abcdef"
 DESCRIBE = {"workload": "language", "parameters": {"depth": 2, "pretrain_length": float("inf")}, "seed": 0}
 
 
-def weights(seed: int = 0, count: int = 64) -> dict[str, np.ndarray]:
+def weights(seed=0, count=64):
     generator = np.random.default_rng(seed)
     return {
         "layers.0": generator.standard_normal((count, 5)),
@@ -23,7 +20,7 @@ def weights(seed: int = 0, count: int = 64) -> dict[str, np.ndarray]:
     }
 
 
-def assert_equal(result: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def assert_equal(result, expected):
     assert result.keys() == expected.keys()
     for name, array in expected.items():
         assert result[name].dtype == array.dtype
@@ -31,11 +28,11 @@ def assert_equal(result: dict[str, np.ndarray], expected: dict[str, np.ndarray])
         assert np.array_equal(result[name], array)
 
 
-def once(store: Store, stage: str = STAGE, seed: int = 0) -> Any:
+def once(store, stage=STAGE, seed=0):
     return store.once(stage, lambda progress: (weights(seed), {"loss": 1.5}), describe=DESCRIBE)
 
 
-def published(store: Store) -> tuple[Path, Path]:
+def published(store):
     """Record and weights of STAGE in a local store."""
     record = Path(store.url) / "entries" / f"{STAGE}.json"
     return record, record.parent / json.loads(record.read_bytes())["weights"].rpartition("/")[2]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from raysweep.workloads.declaration import Columns, Cost, Engines, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Cost, Engines, Metric, Parameter, Workload
 
 
-def closed_form(columns: Columns) -> dict[str, np.ndarray]:
+def closed_form(columns):
     return {"gain": np.asarray(columns["heat"], float) - np.asarray(columns["load"], float)}
 
 

@@ -1,14 +1,13 @@
 """Rows of the linear transfer workload with metrics that a test makes, and the finding of an entry about them."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from raysweep import workloads
-from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import one_finding
 
 TRANSFER = workloads.get("linear_transfer")
@@ -16,7 +15,7 @@ Metric = Callable[[pd.DataFrame, np.random.Generator], Any]
 """Gives the values of a metric from the axes and seeds of the rows."""
 
 
-def rows_with(axes: Mapping[str, Sequence[Any]], draws: int, **metrics: Metric) -> pd.DataFrame:
+def rows_with(axes, draws, **metrics):
     """One row per cell and seed."""
     cells = pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
     cells["cell"] = [f"c{place}" for place in range(len(cells))]
@@ -25,7 +24,7 @@ def rows_with(axes: Mapping[str, Sequence[Any]], draws: int, **metrics: Metric) 
     return frame.assign(**{name: values(frame, random) for name, values in metrics.items()})
 
 
-def finding_of(frame: pd.DataFrame, axes: Mapping[str, Sequence[Any]], kind: str, **options: Any) -> Finding:
+def finding_of(frame, axes, kind, **options):
     """The finding of one entry of a sweep over these axes."""
     space = {"name": "s", "workload": "linear_transfer", "axes": dict(axes), "fixed": {}}
     return one_finding(frame, space, {kind: options}, "s")

@@ -8,20 +8,19 @@ import math
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
 
-def loss_of(row: dict[str, Any]) -> float:
+def loss_of(row):
     settings = 0.3
     if row["optimizer"] != "adam":
         settings = (0.9 - row["momentum"]) ** 2 + (0.0 if row["nesterov"] else 0.1)
     return (math.log10(row["lr"]) + 2) ** 2 + 0.1 * (row["width"] - 6) ** 2 + settings
 
 
-def train(rows: Rows, parent: Any, context: Any) -> Result:
+def train(rows, parent, context):
     row = rows.row()
     if row["folder"]:
         folder = Path(row["folder"])

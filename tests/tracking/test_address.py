@@ -2,7 +2,6 @@
 
 import socket
 import time
-from pathlib import Path
 
 import pytest
 from conftest import sql
@@ -12,7 +11,7 @@ from raysweep.tracking import server
 from raysweep.tracking.server import Unreachable, check
 
 
-def test_check_accepts_what_can_be_and_creates_nothing(tmp_path: Path, template: Path) -> None:
+def test_check_accepts_what_can_be_and_creates_nothing(tmp_path, template):
     check(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}")
     check(f"sqlite:///{template}")
     (tmp_path / "empty.db").touch()
@@ -20,7 +19,7 @@ def test_check_accepts_what_can_be_and_creates_nothing(tmp_path: Path, template:
     assert [entry.name for entry in tmp_path.iterdir()] == ["empty.db"]
 
 
-def refused(uri: str) -> str:
+def refused(uri):
     started = time.monotonic()
     with pytest.raises(Unreachable) as raised:
         check(uri)
@@ -29,9 +28,7 @@ def refused(uri: str) -> str:
     return str(raised.value)
 
 
-def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "text.db").write_text("this is no database, but long enough to have a header " * 9)
     sql(tmp_path / "other.db", "CREATE TABLE studies (study_id INTEGER)")
@@ -57,7 +54,7 @@ def test_check_refuses_what_cannot_be_reached_in_one_line_without_credentials(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == before
 
 
-def test_an_address_can_be_kept_without_its_credentials() -> None:
+def test_an_address_can_be_kept_without_its_credentials():
     assert without_credentials("https://ada:pw@host:5000/x") == "https://host:5000/x"
     for query in ("password=x&sslmode=require", "sslmode=require&password=x"):
         assert without_credentials(f"postgresql://host/db?{query}") == "postgresql://host/db?sslmode=require"

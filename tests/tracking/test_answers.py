@@ -9,7 +9,7 @@ from raysweep.tracking import server
 AXES = {"overlap_angle": [30.0, 50.0, 70.0, 90.0], "gamma": [0.2, 0.4]}
 
 
-def test_the_sweep_s_own_run_has_a_tag_for_each_answer_of_the_report(tmp_path: Path) -> None:
+def test_the_sweep_s_own_run_has_a_tag_for_each_answer_of_the_report(tmp_path):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     sweep = raysweep.run(
         "quickstart", storage=tmp_path, tracking_uri=uri, executor="inline", seeds=3, axes=AXES, say=lambda line: None

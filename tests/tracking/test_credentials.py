@@ -5,14 +5,12 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from conftest import QUIET, Call, driving, files_of, ok, process, refused, until
+from conftest import QUIET, driving, files_of, ok, process, refused, until
 from mlflow.tracking import MlflowClient
 from spaces import sandbox_space, small_space, written
 
@@ -45,12 +43,12 @@ SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
         ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db"),
     ],
 )
-def test_what_is_printed_has_stars_for_credentials(text: str, clean: str) -> None:
+def test_what_is_printed_has_stars_for_credentials(text, clean):
     assert redact(text) == clean
     assert redact(redact(text)) == clean
 
 
-def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch):
     secret = (
         "MLFLOW_TRACKING_PASSWORD MLFLOW_TRACKING_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN PGPASSWORD HF_TOKEN"
     )
@@ -66,14 +64,14 @@ def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch: py
         assert redact(value) == value
 
 
-def test_a_secret_of_several_lines_is_starred_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_of_several_lines_is_starred_line_by_line(monkeypatch):
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n"
     monkeypatch.setenv("DEPLOY_PRIVATE_KEY", key)
     assert redact(f"read {key}") == "read ***\n***\n***\n***\n"
     assert str(InputError("key", key)) == "key: *** *** *** ***"
 
 
-def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", SECRET)
     for place in (*range(9_900, 12_200, 11), *range(37_800, 40_100, 11)):
         kept = error_text("." * place + SECRET + "." * (50_000 - place))
@@ -81,7 +79,7 @@ def test_no_part_of_a_secret_stands_beside_a_cut(monkeypatch: pytest.MonkeyPatch
         assert len(kept) < LONGEST_ERROR + 100
 
 
-def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_trial_has_stars_too(tmp_path, monkeypatch):
     from raysweep.trial import log
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
@@ -106,7 +104,7 @@ def test_the_log_of_a_trial_has_stars_too(tmp_path: Path, monkeypatch: pytest.Mo
         {f"x://u:{PASSWORD}@host": 1},
     ],
 )
-def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, tmp_path: Path, call: Any) -> None:
+def test_a_space_cannot_hold_a_password(change, storage, tmp_path, call):
     outcome = call("run", written(tmp_path, small_space(**change)), "--storage", storage, *QUIET)
     refused(outcome, "", "an address with a password cannot stand in a space")
     assert PASSWORD not in outcome.err
@@ -116,24 +114,24 @@ def test_a_space_cannot_hold_a_password(change: dict[str, Any], storage: Path, t
     assert not storage.exists()
 
 
-def test_the_address_of_a_store_holds_no_password(storage: Path, call: Any) -> None:
+def test_the_address_of_a_store_holds_no_password(storage, call):
     for words in (("store", "list"), ("run", "overtraining_language_tiny", "--storage", storage, *QUIET)):
         outcome = call(*words, "--store", f"s3://key:{PASSWORD}@bucket/store")
         refused(outcome, "s3://***@bucket/store: ", "by the environment")
     assert not storage.exists()
 
 
-def answering(received: list[str | None], target: str = "") -> http.server.ThreadingHTTPServer:
+def answering(received, target=""):
     """A server that says yes to every request, or where to ask instead; `heard` gets the credentials of each."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             received.append(self.headers.get("Authorization"))
             self.send_response(302 if target else 200)
             self.send_header("Location", target + self.path)
             self.end_headers()
 
-        def log_message(self, *words: Any) -> None:
+        def log_message(self, *words):
             """Quiet."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -142,12 +140,12 @@ def answering(received: list[str | None], target: str = "") -> http.server.Threa
 
 
 @pytest.fixture
-def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, own_notes: Path) -> Iterator[tuple[str, list[str | None]]]:
+def theirs(small, monkeypatch, own_notes):
     """The sweep `small`, as somebody else made it: its record names a server that this user, who has a password, never
     gave. The server's address, and the credentials that it hears."""
     for name, value in {"USERNAME": "ada", "PASSWORD": PASSWORD, "TOKEN": SECRET}.items():
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
-    requests: list[str | None] = []
+    requests = []
     server = answering(requests)
     uri = f"http://127.0.0.1:{server.server_port}"
     record = sweep_record.load(small)
@@ -156,9 +154,7 @@ def theirs(small: Path, monkeypatch: pytest.MonkeyPatch, own_notes: Path) -> Ite
     server.shutdown()
 
 
-def test_a_password_goes_to_no_address_that_only_a_storage_names(
-    theirs: tuple[str, list[str | None]], small: Path, space: Path, call: Call
-) -> None:
+def test_a_password_goes_to_no_address_that_only_a_storage_names(theirs, small, space, call):
     uri, received = theirs
     before = files_of(small)
     for words in (["sync", "small"], ["resume", "small"], ["delete", "small", "--yes"], ["run", space]):
@@ -170,13 +166,11 @@ def test_a_password_goes_to_no_address_that_only_a_storage_names(
     assert received == []
 
 
-def test_an_address_that_this_user_gave_is_used_from_then_on(
-    theirs: tuple[str, list[str | None]], small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_that_this_user_gave_is_used_from_then_on(theirs, small, monkeypatch):
     uri, received = theirs
     record = sweep_record.load(small)
 
-    def chosen() -> str | None:
+    def chosen():
         return address.chosen(None, record, small.parent)
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri.replace("://", f"://ada:{PASSWORD}@") + "/")
@@ -193,10 +187,10 @@ def test_an_address_that_this_user_gave_is_used_from_then_on(
     assert files_of(small.parent.parent / "state") == notes
 
 
-def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch):
     from raysweep.tracking import server as tracking
 
-    received: dict[str, list[str | None]] = {"asked": [], "stranger": []}
+    received = {"asked": [], "stranger": []}
 
     stranger = answering(received["stranger"])
     asked = answering(received["asked"], f"http://127.0.0.1:{stranger.server_port}")
@@ -213,7 +207,7 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch: pytest
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[str]:
+def guarded(tmp_path_factory, template):
     """A real MLflow server that asks for a password; its address."""
     room = tmp_path_factory.mktemp("guarded")
     (room / "auth.ini").write_text(
@@ -236,8 +230,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterato
 
 @pytest.mark.long
 def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
-    guarded: str, sandbox: Path, storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    guarded, sandbox, storage, tmp_path, call, monkeypatch
+):
     """With rows that fail and quote every secret there is."""
     inside = guarded.replace("://", f"://ada:{PASSWORD}@")
     asked = written(tmp_path, sandbox_space(tmp_path, ["compute", "quote"], seeds=2))
@@ -245,11 +239,11 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
     monkeypatch.setenv("QUOTED", f"{inside}/api and {SECRET} and token={PASSWORD}")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
-    def known_by(password: str) -> None:
+    def known_by(password):
         monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", password)
 
-    def unknown() -> None:
+    def unknown():
         monkeypatch.delenv("MLFLOW_TRACKING_USERNAME", raising=False)
         monkeypatch.delenv("MLFLOW_TRACKING_PASSWORD", raising=False)
 
@@ -293,9 +287,7 @@ def test_a_server_with_a_password_takes_a_sweep_and_the_password_is_nowhere(
 
 
 @pytest.mark.long
-def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(
-    sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+def test_a_local_ray_listens_on_loopback_behind_a_token_of_this_user(sandbox, storage, tmp_path):
     asked = written(tmp_path, sandbox_space(tmp_path, ["wait"]))
     home = tmp_path / "home"
     home.mkdir(mode=0o755)

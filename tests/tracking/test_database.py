@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import threading
 from pathlib import Path
-from typing import Any
 
 import mlflow
 import pytest
@@ -22,7 +21,7 @@ SPACE = {"name": "written", "workload": "linear_transfer", "axes": {"depth": [1,
 CONTENT = Content("a", "FINISHED", [("loss", 1.0, 0)], {"depth": "1"}, {"raysweep.cell": "a"}, "digest")
 
 
-def rows(cell: int, seeds: int) -> list[dict[str, Any]]:
+def rows(cell, seeds):
     curve = {"step": [0, 10, 20], "loss": [3.0, 2.0 + cell, 1.0]}
     return [
         {
@@ -36,7 +35,7 @@ def rows(cell: int, seeds: int) -> list[dict[str, Any]]:
     ]
 
 
-def mirrored(uri: str, room: Path, status: Any, seeds: int) -> None:
+def mirrored(uri, room, status, seeds):
     """Mirror three cells, each of which replaces one that has fewer seeds."""
     mirror = Mirror(uri, SweepRun(SPACE, "sweep", "id-1", "code-1", room / "artifacts"))
     for cell in range(3):
@@ -44,7 +43,7 @@ def mirrored(uri: str, room: Path, status: Any, seeds: int) -> None:
     assert mirror.finish(status, {"report": room / "report", "results.csv": room / "table"}, {"rows": seeds}) is None
 
 
-def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
+def tables(path, room):
     """Every table, with run ids replaced by the order of the runs, and times by a letter."""
     with contextlib.closing(sqlite3.connect(path)) as opened:
         order = "SELECT run_uuid FROM runs ORDER BY lifecycle_stage, name, start_time"
@@ -52,7 +51,7 @@ def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
         names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         result = {name: opened.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(names)}
 
-    def plain(value: Any) -> Any:
+    def plain(value):
         if isinstance(value, int) and value > 1e12:
             return "time"
         text = re.sub("[0-9a-f]{32}", lambda match: ids.get(match[0], match[0]), value) if isinstance(value, str) else 0
@@ -61,13 +60,11 @@ def tables(path: Path, room: Path) -> dict[str, list[tuple[Any, ...]]]:
     return {name: sorted(tuple(map(plain, row)) for row in each) for name, each in result.items()}
 
 
-def files(room: Path) -> list[str]:
+def files(room):
     return sorted(re.sub("[0-9a-f]{32}", "RUN", str(path.relative_to(room))) for path in room.rglob("*"))
 
 
-def test_what_is_written_directly_is_what_the_client_writes(
-    tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_directly_is_what_the_client_writes(tmp_path, template, monkeypatch):
     result = {}
     for kind, revisions in ((database.Database, database.REVISIONS), (client.Client, frozenset())):
         monkeypatch.setattr(database, "REVISIONS", revisions)
@@ -89,7 +86,7 @@ def test_what_is_written_directly_is_what_the_client_writes(
     assert "RUN/artifacts/report/figures/one.svg" in direct_files
 
 
-def test_runs_are_read_as_the_client_reads_them(tmp_path: Path, template: Path) -> None:
+def test_runs_are_read_as_the_client_reads_them(tmp_path, template):
     uri = f"sqlite:///{shutil.copy(template, tmp_path / 'mlflow.db')}"
     store, by_client = database.Database(uri), client.Client(uri)
     assert store.find_experiment("e") is None
@@ -106,7 +103,7 @@ def test_runs_are_read_as_the_client_reads_them(tmp_path: Path, template: Path) 
     assert [run.metrics["loss"] for run in store.runs(experiment, {"mine": "yes"})] == [0.5]
 
 
-def test_runs_that_are_written_together_are_there_all_or_none(tmp_path: Path, template: Path) -> None:
+def test_runs_that_are_written_together_are_there_all_or_none(tmp_path, template):
     path = Path(shutil.copy(template, tmp_path / "mlflow.db"))
     store = database.Database(f"sqlite:///{path}")
     experiment = store.experiment("e", tmp_path.as_uri())
@@ -116,7 +113,7 @@ def test_runs_that_are_written_together_are_there_all_or_none(tmp_path: Path, te
     assert tables(path, tmp_path)["runs"] == tables(path, tmp_path)["tags"] == []
 
 
-def test_two_that_write_at_once_into_a_new_database_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_two_that_write_at_once_into_a_new_database_lose_and_double_nothing(tmp_path):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     mirrors = [Mirror(uri, SweepRun(SPACE, str(one), f"id-{one}", "code", tmp_path / "artifacts")) for one in range(3)]
     for cell in range(60):
@@ -133,6 +130,6 @@ def test_two_that_write_at_once_into_a_new_database_lose_and_double_nothing(tmp_
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-def test_a_database_that_mlflow_has_not_migrated_is_left_to_the_client(tmp_path: Path) -> None:
+def test_a_database_that_mlflow_has_not_migrated_is_left_to_the_client(tmp_path):
     (tmp_path / "empty.db").touch()
     assert isinstance(database.tracking_store(f"sqlite:///{tmp_path / 'empty.db'}"), client.Client)

@@ -1,12 +1,10 @@
 """Learning curves are histories of a cell's run in MLflow, written once; read back by MLflow and by sqlite3."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Call, ok, sql
+from conftest import ok, sql
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
@@ -14,18 +12,16 @@ from raysweep.tracking import histories, server
 
 
 @pytest.fixture
-def sweep(tmp_path: Path, template: Path) -> Sweep:
+def sweep(tmp_path, template):
     (tmp_path / "mlflow.db").write_bytes(template.read_bytes())
     return Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
 
 
-def points(database: Path) -> int:
+def points(database):
     return int(sql(database, "SELECT COUNT(*) FROM metrics WHERE key LIKE '%/%'")[0][0])
 
 
-def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(
-    call: Call, sandbox: Path, storage: Path, database: Path, tmp_path: Path
-) -> None:
+def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(call, sandbox, storage, database, tmp_path):
     space = written(tmp_path, logging_space())
     ok(call("run", space, "--executor", "inline", "--no-report", "--storage", storage))
     client = server.connect(f"sqlite:///{database}")
@@ -48,7 +44,7 @@ def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(
         assert points(database) == before
 
 
-def test_a_cell_without_curves_is_written_as_before(sweep: Sweep) -> None:
+def test_a_cell_without_curves_is_written_as_before(sweep):
     assert sweep.replay([rows(0, 2)]) is None
     child = sweep.children()["cell-0"]
     assert "mlflow.note.content" not in child.data.tags
@@ -56,14 +52,14 @@ def test_a_cell_without_curves_is_written_as_before(sweep: Sweep) -> None:
     assert child.data.tags["raysweep.rows"] == "48107b7eb2a6c05a0aaeb30e46145482"  # so that a replay leaves it
 
 
-def test_more_points_than_mlflow_takes_at_once_arrive(sweep: Sweep) -> None:
+def test_more_points_than_mlflow_takes_at_once_arrive(sweep):
     curve = {"step": list(range(90)), **{f"m{number}": [0.25] * 90 for number in range(20)}}
     assert sweep.replay([[{**row, "curves": {"tune": curve}} for row in rows(0, 2)]]) is None
     child = sweep.children()["cell-0"]
     assert sum(len(sweep.client().get_metric_history(child.info.run_id, f"tune/m{k}")) for k in range(20)) == 1800
 
 
-def test_a_diverged_draw_is_in_no_mean(sweep: Sweep) -> None:
+def test_a_diverged_draw_is_in_no_mean(sweep):
     good, bad = rows(0, 2)
     curves = [{"tune": {"step": [1, 2], "loss": [loss, loss]}} for loss in (3.0, 1e9)]
     cell = [{**good, "curves": curves[0]}, {**bad, "status": "diverged", "curves": curves[1]}]
@@ -72,11 +68,11 @@ def test_a_diverged_draw_is_in_no_mean(sweep: Sweep) -> None:
     assert [(point.step, point.value) for point in history] == [(1, 3.0), (2, 3.0)]
 
 
-def of(*draws: dict[str, Any], stage: str = "s") -> list[histories.Point]:
+def of(*draws, stage="s"):
     return histories.of_draws([{stage: draw} for draw in draws])
 
 
-def test_a_mean_is_over_all_ok_draws_or_not_there() -> None:
+def test_a_mean_is_over_all_ok_draws_or_not_there():
     one = {"step": [1.0, 2.0, 3.0], "y": [1.0, math.nan, 3.0]}
     other = {"step": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 2.0, 4.0, 9.0]}
     assert of(one, other) == [("s/y", 1.5, 1), ("s/y", 3.5, 3)]
@@ -85,7 +81,7 @@ def test_a_mean_is_over_all_ok_draws_or_not_there() -> None:
     assert histories.of_draws([]) == []
 
 
-def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
+def test_a_long_history_is_thinned_and_keeps_both_ends():
     steps = np.arange(1.0, 513.0)
     result = of({"step": steps, "y": 2 * steps})
     assert len(result) == histories.LONGEST
@@ -95,12 +91,12 @@ def test_a_long_history_is_thinned_and_keeps_both_ends() -> None:
     assert np.ptp(np.diff([step for *_, step in result])) <= 1
 
 
-def test_steps_that_are_not_whole_are_numbered() -> None:
+def test_steps_that_are_not_whole_are_numbered():
     assert of({"step": [0.5, 1.0], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]
     assert of({"step": [1.0, 1e20], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]  # no integer of MLflow
 
 
-def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
+def test_names_that_differ_have_histories_of_their_own(sweep):
     """Also those of a ledger from before names were checked."""
     taken = ["top_5", "val/top 5", "top.5-"]
     others = ["top@5", "top#5", "top,5", "top//5", "top/../5", "/top", "größe", "x" * 250, "x" * 251, "\ud800"]
@@ -113,5 +109,5 @@ def test_names_that_differ_have_histories_of_their_own(sweep: Sweep) -> None:
     assert [result[f"tune/{name}"] for name in taken] == [0, 1, 2]
 
 
-def test_large_values_have_a_mean() -> None:
+def test_large_values_have_a_mean():
     assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]

@@ -2,10 +2,9 @@
 
 import re
 import signal
-from pathlib import Path
 
 import pytest
-from conftest import Call, driving, ok, sql, until
+from conftest import driving, ok, sql, until
 from servers import hurry
 from spaces import small_space, written
 
@@ -19,14 +18,14 @@ STATUSES = "SELECT status, lifecycle_stage, COUNT(*) FROM runs GROUP BY status, 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_end_that_is_cut_short_leaves_no_run_running_and_says_how_many_cells_are_missing(
-    number: signal.Signals, storage: Path, slow_database: Path, tmp_path: Path, call: Call
-) -> None:
+    number, storage, slow_database, tmp_path, call
+):
     """One that is killed says nothing and leaves its runs; `status` never says that a cell is there that is not."""
 
-    def runs() -> list[tuple[str, str, int]]:
+    def runs():
         return sql(slow_database, STATUSES)
 
-    def finished() -> int:
+    def finished():
         return sum(count for status, stage, count in runs() if (status, stage) == ("FINISHED", "active"))
 
     space = small_space(axes={"overlap_angle": list(range(1, 41)), "gamma": [0.2, 0.4, 0.6, 0.8]}, seeds=2)

@@ -5,7 +5,6 @@ import shutil
 import statistics
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from sqlalchemy import Engine, event
 from raysweep.storage.signs import Mirrored
 from raysweep.tracking import cell_run, mirror, runs, server
 from raysweep.tracking.runs import SweepRun
-from tests.chaos.unwell_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
 
 SPACE = {
@@ -28,7 +26,7 @@ SWEEP = SweepRun(SPACE, "sweep", "id-1", "code-1")
 Row = dict[str, Any]
 
 
-def rows(cell: int, seeds: int) -> list[Row]:
+def rows(cell, seeds):
     return [
         {
             "seed": seed,
@@ -40,38 +38,38 @@ def rows(cell: int, seeds: int) -> list[Row]:
     ]
 
 
-def parameters(cell: int) -> dict[str, Any]:
+def parameters(cell):
     return {"overlap_angle": 4.5 + 40.5 * cell, "depth": 2, "dim": 100, "pretrain_length": math.inf, "engine": "limit"}
 
 
 class Sweep:
     """A sweep as the driver would mirror it."""
 
-    def __init__(self, uri: str, room: Path) -> None:
+    def __init__(self, uri, room):
         self.uri, self.room = uri, room
 
-    def start(self) -> mirror.Mirror:
+    def start(self):
         return mirror.Mirror(self.uri, SweepRun(SPACE, "sweep", "id-1", "code-1", self.room / "mlflow-artifacts"))
 
-    def replay(self, cells: list[list[Row]], status: str = "FINISHED", **artifacts: Path) -> str | None:
+    def replay(self, cells, status="FINISHED", **artifacts):
         writer = self.start()
         for index, cell in enumerate(cells):
             writer.cell(f"cell-{index}", parameters(index), cell, [f"stage-{index}", "stage"])
         return writer.finish(status, artifacts, {"rows": sum(map(len, cells)), "headline": "tips at 60 degrees"})
 
-    def client(self) -> Any:
+    def client(self):
         return server.connect(self.uri)
 
-    def runs(self) -> list[Any]:
+    def runs(self):
         client = self.client()
         experiment = client.get_experiment_by_name("mirror-test")
         return list(client.search_runs([experiment.experiment_id], max_results=1000))
 
-    def parent(self) -> Any:
+    def parent(self):
         (run,) = [run for run in self.runs() if "mlflow.parentRunId" not in run.data.tags]
         return run
 
-    def children(self) -> dict[str, Any]:
+    def children(self):
         """The children by cell; fails if a cell has two."""
         results = [run for run in self.runs() if "mlflow.parentRunId" in run.data.tags]
         by_cell = {run.data.tags["raysweep.cell"]: run for run in results}
@@ -81,12 +79,12 @@ class Sweep:
 
 
 @pytest.fixture
-def sweep(tmp_path: Path, template: Path) -> Sweep:
+def sweep(tmp_path, template):
     shutil.copy(template, tmp_path / "mlflow.db")
     return Sweep(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
 
 
-def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep: Sweep) -> None:
+def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep):
     assert sweep.replay([rows(0, 5), rows(1, 1)]) is None
     child, single = sweep.children()["cell-0"], sweep.children()["cell-1"]
     values = [row["metrics"]["transferability_finetune"] for row in rows(0, 5)]
@@ -115,7 +113,7 @@ def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep: Swee
     assert expected.items() <= child.data.tags.items()
 
 
-def test_cells_sort_by_an_axis_as_numbers(sweep: Sweep) -> None:
+def test_cells_sort_by_an_axis_as_numbers(sweep):
     """MLflow sorts parameters as text: 13.5 would come before 4.5."""
     writer = sweep.start()
     angles = [90.0, 4.5, 13.5, 9.0]
@@ -129,7 +127,7 @@ def test_cells_sort_by_an_axis_as_numbers(sweep: Sweep) -> None:
     assert [float(run.data.params["overlap_angle"]) for run in result] == sorted(angles)
 
 
-def test_the_parent_carries_artifacts_summary_and_status(sweep: Sweep, tmp_path: Path) -> None:
+def test_the_parent_carries_artifacts_summary_and_status(sweep, tmp_path):
     report = tmp_path / "made"
     (report / "inner").mkdir(parents=True)
     (report / "report.md").write_text("# found")
@@ -148,7 +146,7 @@ def test_the_parent_carries_artifacts_summary_and_status(sweep: Sweep, tmp_path:
 
 
 @pytest.mark.parametrize("method", ["client", "database", "parameter"])
-def test_a_run_that_was_changed_is_written_again_and_no_other(method: str, sweep: Sweep) -> None:
+def test_a_run_that_was_changed_is_written_again_and_no_other(method, sweep):
     cells = [rows(0, 3), rows(1, 3)]
     sweep.replay(cells)
     changed, other = (sweep.children()[f"cell-{number}"] for number in range(2))
@@ -168,7 +166,7 @@ def test_a_run_that_was_changed_is_written_again_and_no_other(method: str, sweep
     assert after["cell-0"].data.params == changed.data.params
 
 
-def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
+def test_replay_mends_what_a_killed_driver_left(sweep):
     """A half-written child, a double of a whole one, a parent left RUNNING; a run that a user nested stays."""
     cells = [rows(index, 3) for index in range(3)]
     sweep.replay(cells[:2])
@@ -188,10 +186,10 @@ def test_replay_mends_what_a_killed_driver_left(sweep: Sweep) -> None:
     assert sweep.parent().info.status == "FINISHED"
 
 
-def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_otherwise(sweep: Sweep) -> None:
+def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_otherwise(sweep):
     key, client = "mlflow.experimentKind", sweep.client()
 
-    def marked() -> str | None:
+    def marked():
         return client.get_experiment_by_name("mirror-test").tags.get(key)
 
     assert sweep.replay([rows(0, 1)]) is None
@@ -205,7 +203,7 @@ def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_oth
     assert marked() == "genai_development"
 
 
-def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
+def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep):
     draws = [
         {"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"a": 1.0, "b": math.inf, "c": math.nan, "d": None}},
         {"seed": 1, "status": "ok", "seconds": 0.1, "metrics": {"a": 3.0, "b": 2.0, "c": math.nan, "d": None}},
@@ -222,7 +220,7 @@ def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep: Sweep) -> None:
     assert (child.info.status, broken.info.status, broken.data.metrics["draws_ok"]) == ("FINISHED", "FAILED", 0)
 
 
-def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same() -> None:
+def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same():
     reference = ("acc", "acc_se", "draws_ok", "fit/loss")
     draws = [
         {
@@ -244,7 +242,7 @@ def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same() -> Non
     assert ("acc_se", 11.0, 3) in packed
 
 
-def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep, monkeypatch):
     monkeypatch.setattr(mirror, "PATIENCE", PATIENCE)  # however long writing takes on a busy machine, it is no wait
     writer = sweep.start()
     bad = [{"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"not a name!": 1.0}}]
@@ -259,11 +257,11 @@ def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep: Sweep, monkeypatch:
     assert writer.pending == 1
 
 
-def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep) -> None:
+def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep):
     """It is the whole of it each time: not after every cell, however soon each is written."""
-    kept: list[tuple[int, str | None]] = []
+    kept = []
 
-    def opened() -> mirror.Mirror:
+    def opened():
         return mirror.Mirror(sweep.uri, SWEEP, keep=lambda expected: kept.append((len(expected.runs), expected.status)))
 
     started, writer = time.monotonic(), opened()
@@ -281,7 +279,7 @@ def test_what_is_written_is_kept_once_a_second_and_at_the_end(sweep: Sweep) -> N
     assert writer.finish("KILLED", {}, {}) is None
 
 
-def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
+def test_a_cell_that_is_handed_over_twice_counts_once(sweep):
     with nobody_else_writes(sweep.room / "mlflow.db"):
         writer = sweep.start()
         for attempt in range(2):
@@ -291,7 +289,7 @@ def test_a_cell_that_is_handed_over_twice_counts_once(sweep: Sweep) -> None:
     assert (writer.handed, writer.pending, writer.missing) == (1, 0, 0)
 
 
-def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep) -> None:
+def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep):
     for each, stages in (({}, ["stage-0"]), ({"cell-0": "mark"}, None)):
         writer = mirror.Mirror(sweep.uri, SWEEP, Mirrored("id-1", sweep.uri, each))
         writer.cell("cell-0", parameters(0), rows(0, 2), stages, "mark")
@@ -301,7 +299,7 @@ def test_a_run_keeps_its_stages_where_they_cannot_be_told_any_more(sweep: Sweep)
         assert "raysweep.stage_ids" not in sweep.children()["cell-1"].data.tags
 
 
-def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
+def test_forget_deletes_this_sweep_only(sweep):
     sweep.replay([rows(0, 2), rows(1, 2)])
     other = mirror.Mirror(sweep.uri, SweepRun(SPACE, "other", "id-2", "code-1"))
     other.cell("cell-0", parameters(0), rows(0, 2), [])
@@ -314,7 +312,7 @@ def test_forget_deletes_this_sweep_only(sweep: Sweep) -> None:
     assert not absent.exists()
 
 
-def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path: Path) -> None:
+def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp_path):
     """A first sweep in a process of its own: MLflow's migrations and links are chatty, and `results` owns stdout."""
     program = (
         "import sys; from raysweep.tracking import mirror, runs\n"
@@ -330,14 +328,12 @@ def test_nothing_is_said_on_stdout_and_stderr_and_the_database_appears_whole(tmp
     assert {entry.name for entry in tmp_path.iterdir()} == {"new"}
 
 
-def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk(tmp_path, monkeypatch):
     """MLflow makes them in hundreds of steps, and waiting for the disk after each takes longer than the steps."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # in which no template is yet
-    seen: dict[str, set[int]] = {}
+    seen = {}
 
-    def look(connection: Any, record: Any, proxy: Any) -> None:
+    def look(connection, record, proxy):
         (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
         seen.setdefault(file, set()).update(connection.execute("PRAGMA synchronous").fetchone())
 
@@ -356,9 +352,7 @@ def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk
     assert kept.read_bytes() == before
 
 
-def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run_twice(
-    server: UnwellServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run_twice(server, tmp_path, monkeypatch):
     monkeypatch.setattr(mirror, "PATIENCE", 1.0)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     sweep, cells = Sweep(server.uri, tmp_path), [rows(index, 2) for index in range(4)]

@@ -1,12 +1,9 @@
 """What a stage gives back that does not fit its declaration, and declarations that do not fit, end in one line."""
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import QUIET, SUPPORT, Call, Outcome, _before, files_of, halted, ok, process, run
+from conftest import QUIET, SUPPORT, _before, files_of, halted, ok, process, run
 from spaces import written
 
 from raysweep import workloads
@@ -29,11 +26,11 @@ LINES = {
 }
 
 
-def space(gives: list[str], **changes: Any) -> dict[str, Any]:
+def space(gives, **changes):
     return {"name": "odd", "workload": "careless", "axes": {"gives": gives, "x": [1, 2]}, "seeds": 1, **changes}
 
 
-def refused(outcome: Outcome, line: str) -> None:
+def refused(outcome, line):
     """Exit 2, and the last line is this one; nothing that looks like an error in raysweep."""
     halted(outcome, line)
     assert outcome.err.count("careless") == line.count("careless"), "it is said once"
@@ -41,15 +38,13 @@ def refused(outcome: Outcome, line: str) -> None:
 
 @pytest.mark.parametrize("gives", LINES)
 @pytest.mark.parametrize("keep", [[], ["learn"]])
-def test_a_result_that_does_not_fit_is_one_line_and_leaves_nothing(
-    gives: str, keep: list[str], sandbox: Path, call: Call, tmp_path: Path, storage: Path
-) -> None:
+def test_a_result_that_does_not_fit_is_one_line_and_leaves_nothing(gives, keep, sandbox, call, tmp_path, storage):
     path = written(tmp_path, space([gives], keep=keep))
     refused(call("run", path, "--storage", storage, "--executor", "inline", *QUIET), LINES[gives])
     assert not storage.exists()
 
 
-def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_sweep_that_has_rows_is_kept_with_them(sandbox, call, tmp_path, storage):
     """Also one that had rows before: it goes on once the workload is mended."""
     path = written(tmp_path, space(["fine"]))
     ok(call("run", path, "--storage", storage, "--executor", "inline", *QUIET))
@@ -59,7 +54,7 @@ def test_a_sweep_that_has_rows_is_kept_with_them(sandbox: Path, call: Call, tmp_
     assert call("results", "odd", "--storage", storage).out.count("\n") == 3
 
 
-def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_what_others_have_in_the_storage_stays(sandbox, call, tmp_path, storage):
     run(storage, space(["fine"], name="other", keep=["learn"]))
     before = files_of(storage)
     path = written(tmp_path, space(["no result"], keep=["learn"]))
@@ -67,16 +62,14 @@ def test_what_others_have_in_the_storage_stays(sandbox: Path, call: Call, tmp_pa
     assert files_of(storage).keys() == before.keys()
 
 
-def test_the_database_that_was_made_for_it_goes_too(sandbox: Path, call: Call, tmp_path: Path, storage: Path) -> None:
+def test_the_database_that_was_made_for_it_goes_too(sandbox, call, tmp_path, storage):
     path = written(tmp_path, space(["no result"]))
     refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
     assert not storage.exists()
 
 
 @pytest.mark.long
-def test_its_run_in_mlflow_is_taken_back_too(
-    sandbox: Path, call: Call, tmp_path: Path, storage: Path, database: Path
-) -> None:
+def test_its_run_in_mlflow_is_taken_back_too(sandbox, call, tmp_path, storage, database):
     import mlflow
 
     path = written(tmp_path, space(["no result"]))
@@ -90,9 +83,7 @@ def test_its_run_in_mlflow_is_taken_back_too(
 @pytest.mark.long
 @pytest.mark.parametrize("gives", ["no result", "rows too many"])
 @pytest.mark.parametrize("resources", [{}, {"gang": 2}])
-def test_on_ray_it_is_the_same_line(
-    gives: str, resources: dict[str, Any], ray_cluster: str, sandbox: Path, call: Call, tmp_path: Path, storage: Path
-) -> None:
+def test_on_ray_it_is_the_same_line(gives, resources, ray_cluster, sandbox, call, tmp_path, storage):
     asked = space([gives], resources=resources, axes={"gives": [gives], "x": [1, 2, 3, 4]})
     outcome = call("run", written(tmp_path, asked), "--storage", storage, "--executor", "ray", *QUIET)
     halted(outcome, LINES[gives].split(" 2 ")[0].split(", got")[0])
@@ -108,14 +99,12 @@ def test_on_ray_it_is_the_same_line(
         ([3], "keep[0]: expected one of learn, score, got 3"),
     ],
 )
-def test_what_cannot_be_kept_is_told_by_its_place(
-    keep: Any, line: str, sandbox: Path, call: Call, tmp_path: Path, storage: Path
-) -> None:
+def test_what_cannot_be_kept_is_told_by_its_place(keep, line, sandbox, call, tmp_path, storage):
     refused(call("run", written(tmp_path, space(["fine"], keep=keep)), "--storage", storage, *QUIET), line)
     assert not storage.exists()
 
 
-def test_a_workload_without_artifacts_keeps_none(call: Call, tmp_path: Path, storage: Path) -> None:
+def test_a_workload_without_artifacts_keeps_none(call, tmp_path, storage):
     asked = {"name": "a", "workload": "linear_transfer", "keep": ["compute"], "axes": {"depth": [2]}}
     refused(
         call("run", written(tmp_path, asked), "--storage", storage, *QUIET),
@@ -125,8 +114,8 @@ def test_a_workload_without_artifacts_keeps_none(call: Call, tmp_path: Path, sto
 
 
 def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded_and_hides_no_other(
-    call: Call, tmp_path: Path, storage: Path, bring: Callable[..., Path]
-) -> None:
+    call, tmp_path, storage, bring
+):
     site = bring(wrong="careless_workload:CIRCLE")
     shutil.copy(SUPPORT / "careless_workload.py", site)
     path = written(tmp_path, space(["fine"], workload="wrong"))
@@ -140,7 +129,7 @@ def test_a_declaration_that_does_not_fit_is_one_line_where_it_is_loaded_and_hide
     assert "wrong cannot be loaded: circle: expected stages in one chain" in " ".join((listed.out + listed.err).split())
 
 
-def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(sandbox: Path, storage: Path) -> None:
+def test_a_stage_that_says_failed_fails_its_rows_with_a_reason(sandbox, storage):
     sweep = run(storage, space(["fine", "failed"]))
     assert sweep.results()["status"].tolist() == ["ok", "ok", "failed", "failed"]
     for row in sweep.failures():

@@ -2,9 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +12,17 @@ from raysweep.plan.row_stages import RowStages
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.stages.store import Store
 from raysweep.trial import chain
-from raysweep.trial.computation import Computation
-from raysweep.workloads.declaration import ANY, Stage, Workload
+from raysweep.workloads.declaration import ANY, Stage
 
 
 @pytest.fixture(autouse=True)
-def no_calls() -> Iterator[None]:
+def no_calls():
     CALLS.clear()
     yield
     CALLS.clear()
 
 
-def three(**options: dict[str, Any]) -> Workload:
+def three(**options):
     """pretrain (a), finetune (b, c) and evaluate (d); options of a stage by its name."""
     return workload(
         stage("pretrain", **options.get("pretrain", {})),
@@ -36,31 +32,31 @@ def three(**options: dict[str, Any]) -> Workload:
     )
 
 
-def compute(made: Workload, rows: list[dict[str, Any]], store: Any = None, keep: tuple[str, ...] = ()) -> Computation:
+def compute(made, rows, store=None, keep=()):
     """Rows with their seeds (0 by default)."""
     return chain.compute(made, table(made, *rows), np.array([row.get("seed", 0) for row in rows]), store, keep)
 
 
-def grid(**axes: list[Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{}]
+def grid(**axes):
+    rows = [{}]
     for name, values in axes.items():
         rows = [{**row, name: value} for row in rows for value in values]
     return rows
 
 
-def alone(made: Workload, rows: list[dict[str, Any]]) -> list[Computation]:
+def alone(made, rows):
     """Each row by itself, in memory."""
     return [compute(made, [row]) for row in rows]
 
 
-def assert_rows_are(result: Computation, expected: list[Computation]) -> None:
+def assert_rows_are(result, expected):
     for index, each in enumerate(expected):
         assert result.status[index] == each.status[0]
         for name, values in each.metrics.items():
             np.testing.assert_array_equal(result.metrics[name][index], values[0], err_msg=f"{name} of row {index}")
 
 
-def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other() -> None:
+def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other():
     compute(three(finetune={"until": "c", "points": lambda row: [1.0, 2.0]}), [{}])
     seen = {call.stage: set(call.rows[0]) for call in CALLS}
     assert seen == {
@@ -72,7 +68,7 @@ def test_rows_see_the_parameters_of_their_stage_and_of_those_before_and_no_other
         workload_rows()["d"]
 
 
-def workload_rows() -> Any:
+def workload_rows():
     from raysweep.workloads.rows import Rows
 
     return Rows({"a": np.zeros(1)}, np.zeros(1, int), "pretrain")
@@ -82,7 +78,7 @@ def workload_rows() -> Any:
     ("together", "sizes"),
     [(None, [1] * 12), (("b",), [3] * 4), (("b", "c"), [6] * 2), (("a", "b", "c"), [12]), (ANY, [12])],
 )
-def test_a_call_gets_the_rows_that_the_stage_takes_together(together: Any, sizes: list[int]) -> None:
+def test_a_call_gets_the_rows_that_the_stage_takes_together(together, sizes):
     made = three(finetune={"together": together})
     rows = grid(a=[1, 2], b=[1, 2, 3], c=[1, 2])
     metrics = compute(made, rows)
@@ -93,7 +89,7 @@ def test_a_call_gets_the_rows_that_the_stage_takes_together(together: Any, sizes
     assert_rows_are(metrics, alone(made, rows))
 
 
-def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any() -> None:
+def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any():
     rows = grid(b=[1, 2], seed=[0, 1, 2])
     compute(three(finetune={"together": ("a", "b", "c")}), rows)
     assert [len(call.rows) for call in called("finetune")] == [2] * 3
@@ -101,20 +97,20 @@ def test_rows_of_several_seeds_are_together_only_where_a_stage_takes_any() -> No
     assert [len(call.rows) for call in called("finetune")][3:] == [6]
 
 
-def test_a_stage_says_how_many_rows_a_call_gets_at_most() -> None:
+def test_a_stage_says_how_many_rows_a_call_gets_at_most():
     made = three(finetune={"together": ("b",), "size": "made_up_chain:at_most_two"})
     metrics = compute(made, rows := grid(a=[1, 2], b=[1, 2, 3]))
     assert [len(call.rows) for call in called("finetune")] == [2, 1, 2, 1]
     assert_rows_are(metrics, alone(made, rows))
 
 
-def test_few_artifacts_are_in_memory_because_one_is_finished_after_the_other() -> None:
+def test_few_artifacts_are_in_memory_because_one_is_finished_after_the_other():
     compute(three(finetune={"together": ("b",)}, evaluate={"together": ("b",)}), grid(a=[1, 2], b=[1, 2]))
     assert [call.stage for call in CALLS] == ["pretrain", "finetune", "evaluate"] * 2
 
 
 @pytest.mark.parametrize("earlier", [None, ("b",)])
-def test_a_stage_that_takes_any_rows_gets_those_of_several_calls_with_their_parents_stacked(earlier: Any) -> None:
+def test_a_stage_that_takes_any_rows_gets_those_of_several_calls_with_their_parents_stacked(earlier):
     made = three(finetune={"together": earlier}, evaluate={"together": ANY})
     rows = grid(a=[1, 2], b=[1, 2], d=[1, 2], seed=[0, 1])
     metrics = compute(made, rows)
@@ -125,7 +121,7 @@ def test_a_stage_that_takes_any_rows_gets_those_of_several_calls_with_their_pare
     assert_rows_are(metrics, alone(made, rows))
 
 
-def test_parents_of_parents_are_stacked_too_and_a_common_one_is_one() -> None:
+def test_parents_of_parents_are_stacked_too_and_a_common_one_is_one():
     made = three(finetune={"together": ("b",)}, evaluate={"together": ("b",)})
     compute(made, grid(b=[1, 2]))
     (pretraining,), (call,) = called("pretrain"), called("evaluate")
@@ -145,7 +141,7 @@ def test_parents_of_parents_are_stacked_too_and_a_common_one_is_one() -> None:
 EPOCHS = {"until": "epochs", "points": lambda row: [float(n) for n in range(1, int(row["epochs"]) + 1)]}
 
 
-def trained(**options: Any) -> Workload:
+def trained(**options):
     return workload(
         stage("train", **{**EPOCHS, **options}),
         stage("evaluate", "train"),
@@ -154,7 +150,7 @@ def trained(**options: Any) -> Workload:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept: bool, tmp_path: Path) -> None:
+def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept, tmp_path):
     """Epoch 3 after 2 after 1, whether they are kept or in memory."""
     made = trained(keeps=kept)
     rows = [{"rate": 1, "epochs": n} for n in (2, 4, 3, 4)] + [{"rate": 2, "epochs": 1}, {"rate": 1, "epochs": 0}]
@@ -182,13 +178,13 @@ def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept: bool, t
         assert list(metrics.curves[0]["train"]["step"]) == [1, 2, 2, 3]
 
 
-def test_a_thousand_points_are_no_deeper_than_one() -> None:
+def test_a_thousand_points_are_no_deeper_than_one():
     metrics = compute(trained(), [{"epochs": 1500}, {"epochs": 1200}])
     assert len(called("train")) == 1500
     assert len(set(metrics.metrics["train_value"])) == 2
 
 
-def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(tmp_path: Path) -> None:
+def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(tmp_path):
     """As a trunk whose length follows from the length of a pretraining that branches off from it."""
     made = workload(
         stage("trunk", keeps=True, points=lambda row: [p for p in (10.0, 20.0, 40.0) if p < row["length"]]),
@@ -206,12 +202,12 @@ def test_points_that_depend_on_a_parameter_of_a_later_stage_are_each_row_s_own(t
         assert {length: len(each.get("trunk", [])) for length, each in by_length.items()} == {5: 0, 15: 1, 30: 2, 50: 3}
 
 
-def kept(**options: dict[str, Any]) -> Workload:
+def kept(**options):
     """Of `three` the pretraining is always kept."""
     return three(**{**options, "pretrain": {"keeps": True, **options.get("pretrain", {})}})
 
 
-def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_read(tmp_path: Path) -> None:
+def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_read(tmp_path):
     made = kept(evaluate={"run": "made_up_chain:blind"})
     store, rows = Store(tmp_path), grid(a=[1, 2], b=[1, 2])
     first = compute(made, rows, store, ("finetune",))
@@ -226,7 +222,7 @@ def test_what_is_in_the_store_is_not_computed_and_what_is_not_asked_for_is_not_r
     assert again.stages == first.stages
 
 
-def test_a_later_stage_that_is_there_reads_its_own_weights_and_none_before(tmp_path: Path) -> None:
+def test_a_later_stage_that_is_there_reads_its_own_weights_and_none_before(tmp_path):
     made, rows = kept(), grid(b=[1, 2])
     compute(made, rows, Store(tmp_path), ("finetune",))
     with reading("entries") as read:
@@ -236,7 +232,7 @@ def test_a_later_stage_that_is_there_reads_its_own_weights_and_none_before(tmp_p
     assert weights == {stages.of_row(row, 0)[-1].id for row in (0, 1)}
 
 
-def test_a_pruned_trunk_under_a_pretraining_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
+def test_a_pruned_trunk_under_a_pretraining_that_is_there_is_not_computed_again(tmp_path):
     made = workload(
         Stage("trunk", "made_up_chain:careless", keeps=True, points=lambda row: [1.0, 2.0]),
         stage("pretrain", "trunk", keeps=True),
@@ -257,13 +253,13 @@ def test_a_pruned_trunk_under_a_pretraining_that_is_there_is_not_computed_again(
     assert [call.point for call in called("trunk")] == [1, 2]
 
 
-def workload_without_metric(made: Workload, name: str) -> Workload:
+def workload_without_metric(made, name):
     from dataclasses import replace
 
     return replace(made, metrics=tuple(metric for metric in made.metrics if metric.name != name))
 
 
-def test_a_stage_whose_metrics_are_asked_for_is_computed_again_where_it_was_pruned(tmp_path: Path) -> None:
+def test_a_stage_whose_metrics_are_asked_for_is_computed_again_where_it_was_pruned(tmp_path):
     made, store = kept(), Store(tmp_path)
     first = compute(made, [{}], store, ("finetune",))
     for path in (tmp_path / "entries").glob(f"{first.stages[0]['pretrain'][0]}.*"):
@@ -273,7 +269,7 @@ def test_a_stage_whose_metrics_are_asked_for_is_computed_again_where_it_was_prun
     assert [call.stage for call in CALLS] == ["pretrain", "evaluate"]
 
 
-def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_published_each(tmp_path: Path) -> None:
+def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_published_each(tmp_path):
     made, store = kept(finetune={"together": ("b",)}), Store(tmp_path)
     rows = grid(b=[1, 2, 3])
     first = compute(made, rows[:1], store, ("finetune",))
@@ -287,7 +283,7 @@ def test_kept_stages_that_are_taken_together_are_computed_in_one_call_and_publis
     assert {entry["stage"] for entry in described} == {"finetune"}
 
 
-def test_stages_can_be_put_into_the_store_with_those_before_and_nothing_else(tmp_path: Path) -> None:
+def test_stages_can_be_put_into_the_store_with_those_before_and_nothing_else(tmp_path):
     made = trained(keeps=True)
     rows, seeds = table(made, {"epochs": 4}, {"epochs": 2, "rate": 1}), np.array([7, 7])
     stages, others = (RowStages(made, rows).of_row(row, 7) for row in (0, 1))
@@ -298,7 +294,7 @@ def test_stages_can_be_put_into_the_store_with_those_before_and_nothing_else(tmp
 
 
 @pytest.mark.parametrize("keep", [(), ("pretrain",), ("pretrain", "finetune"), ("pretrain", "finetune", "evaluate")])
-def test_a_row_has_the_worst_status_of_its_stages(keep: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_row_has_the_worst_status_of_its_stages(keep, tmp_path):
     made = workload(
         stage("pretrain"),
         stage("finetune", "pretrain", together=ANY),
@@ -312,7 +308,7 @@ def test_a_row_has_the_worst_status_of_its_stages(keep: tuple[str, ...], tmp_pat
         assert metrics.status.tolist() == [max(row.values(), key=fates.index) for row in rows]
 
 
-def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path: Path) -> None:
+def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path):
     made, rows = kept(finetune={"together": ("b",)}), grid(b=[1, 2])
     for _ in range(2):  # the second time from the store
         metrics = compute(made, rows, Store(tmp_path))
@@ -327,16 +323,16 @@ def test_curves_of_kept_stages_are_shared_and_others_are_each_row_s(tmp_path: Pa
 
 
 @pytest.mark.parametrize("number", range(25))
-def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number: int, tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number, tmp_path):
     draw = random.Random(number)
     made = random_workload(draw)
     names = [parameter.name for parameter in made.parameters]
     rows = [{"seed": draw.randint(0, 1), **{name: draw.randint(0, 3) for name in names}} for _ in range(10)]
 
-    def keep() -> tuple[str, ...]:
+    def keep():
         return tuple(name for name in made.chain.names if draw.random() < 0.5)
 
-    def packs(indices: list[int]) -> list[list[int]]:
+    def packs(indices):
         if len(indices) == 1 or draw.random() < 0.3:
             return [indices]
         middle = draw.randint(1, len(indices) - 1)
@@ -356,7 +352,7 @@ def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number
             for position, i in enumerate(pack):
                 ids = [each.id for each in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1) if each.kept]
                 assert [each for named in metrics.stages[position].values() for each in named] == ids
-            distinct: dict[str, set[str]] = {}
+            distinct = {}
             for i in pack:
                 for each in stages.of_row(i, rows[i]["seed"], len(made.chain) - 1):
                     distinct.setdefault(each.stage, set()).add(each.id)
@@ -365,7 +361,7 @@ def test_rows_do_not_depend_on_how_they_are_packed_halved_ordered_or_kept(number
                     assert sum(len(call.rows) for call in called(each.name)) <= len(distinct.get(each.name, set()))
 
 
-def test_values_of_made_up_stages_tell_all_pasts_apart() -> None:
+def test_values_of_made_up_stages_tell_all_pasts_apart():
     """Else the tests above would say nothing."""
     rows = grid(a=[0, 1], b=[0, 1], c=[0, 1], d=[0, 1], seed=[0, 1])
     metrics = compute(three(), rows)

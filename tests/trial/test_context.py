@@ -1,8 +1,5 @@
 """What a stage's function may ask for: a checkpoint of nested state that comes back as it was, and a learning curve."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -16,15 +13,15 @@ from raysweep.trial.early_stopping import Rule
 
 
 @pytest.fixture
-def at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_every_step(monkeypatch):
     monkeypatch.setattr(trial_context, "CHECKPOINT_SECONDS", 0.0)
 
 
-def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, state: Any = None) -> list[Any]:
+def interrupted(store, at, stage="stage", rows=1, state=None):
     """What `restored` gave to a stage of 10 steps that is interrupted at one of them. It logs and saves at each."""
-    results: list[Any] = []
+    results = []
 
-    def compute(progress: Any) -> Any:
+    def compute(progress):
         context = Context("train", rows, progress=progress)
         results.append(context.restored())
         for step in range((results[0] or {"step": 0})["step"] + 1, 11):
@@ -42,7 +39,7 @@ def interrupted(store: Store, at: int, stage: str = "stage", rows: int = 1, stat
     return results
 
 
-def assert_same(result: Any, given: Any) -> None:
+def assert_same(result, given):
     assert type(result) is type(given)
     if isinstance(given, dict):
         assert list(result) == list(given)
@@ -63,7 +60,7 @@ def assert_same(result: Any, given: Any) -> None:
         assert result == given
 
 
-def trained(kind: torch.dtype) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+def trained(kind):
     torch.manual_seed(0)
     net = torch.nn.Linear(3, 2).to(kind)
     adam = torch.optim.AdamW(net.parameters(), lr=0.1, amsgrad=True)
@@ -74,7 +71,7 @@ def trained(kind: torch.dtype) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
-def test_an_optimizer_s_state_comes_back_as_it_was(kind: torch.dtype, tmp_path: Path, at_every_step: None) -> None:
+def test_an_optimizer_s_state_comes_back_as_it_was(kind, tmp_path, at_every_step):
     net, adam = trained(kind)
     state = {
         "net": net.state_dict(),
@@ -99,7 +96,7 @@ def test_an_optimizer_s_state_comes_back_as_it_was(kind: torch.dtype, tmp_path: 
     assert_same(list(again.state_dict().values()), list(net.state_dict().values()))
 
 
-def test_a_curve_goes_on_where_the_checkpoint_left_it(tmp_path: Path, at_every_step: None) -> None:
+def test_a_curve_goes_on_where_the_checkpoint_left_it(tmp_path, at_every_step):
     store = Store(tmp_path)
     interrupted(store, 4, rows=2)
     interrupted(store, 6, rows=2)
@@ -108,13 +105,11 @@ def test_a_curve_goes_on_where_the_checkpoint_left_it(tmp_path: Path, at_every_s
     assert list(curve["loss"]) == list(range(2, 12))
 
 
-def test_a_checkpoint_is_saved_at_most_once_a_minute_and_its_state_made_only_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_is_saved_at_most_once_a_minute_and_its_state_made_only_then(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_context, "CHECKPOINT_SECONDS", 60.0)  # workloads of other tests shorten it as they load
-    made: list[int] = []
+    made = []
 
-    def compute(progress: Any) -> Any:
+    def compute(progress):
         context = Context("train", 1, progress=progress)
         assert context.kept
         for step in range(100):
@@ -125,7 +120,7 @@ def test_a_checkpoint_is_saved_at_most_once_a_minute_and_its_state_made_only_the
     assert made == []
 
 
-def test_a_stage_that_is_not_kept_saves_nothing_and_restores_nothing(at_every_step: None) -> None:
+def test_a_stage_that_is_not_kept_saves_nothing_and_restores_nothing(at_every_step):
     context = Context("train", 1)
     context.checkpoint(lambda: pytest.fail("nobody asked for it"))
     assert context.restored() is None
@@ -134,7 +129,7 @@ def test_a_stage_that_is_not_kept_saves_nothing_and_restores_nothing(at_every_st
 
 
 @pytest.mark.parametrize("points", [1, CURVE_POINTS, CURVE_POINTS + 1, 5000])
-def test_a_long_curve_is_thinned_evenly_and_keeps_its_last_point(points: int) -> None:
+def test_a_long_curve_is_thinned_evenly_and_keeps_its_last_point(points):
     context = Context("train", 2)
     for step in range(1, points + 1):
         context.log(step, loss=[step, 2 * step], rate=0.1)
@@ -147,7 +142,7 @@ def test_a_long_curve_is_thinned_evenly_and_keeps_its_last_point(points: int) ->
     np.testing.assert_array_equal(curve["rate"], np.full(len(steps), 0.1))
 
 
-def test_a_metric_that_is_not_logged_at_a_step_is_no_number_there() -> None:
+def test_a_metric_that_is_not_logged_at_a_step_is_no_number_there():
     context = Context("train", 1)
     context.log(1, loss=torch.tensor([0.5], dtype=torch.bfloat16))
     context.log(2, accuracy=1)
@@ -157,7 +152,7 @@ def test_a_metric_that_is_not_logged_at_a_step_is_no_number_there() -> None:
     np.testing.assert_array_equal(curve["accuracy"], [np.nan, 1])
 
 
-def test_what_is_logged_is_what_it_was_then() -> None:
+def test_what_is_logged_is_what_it_was_then():
     """Arrays and tensors that are changed in place afterwards."""
     context, tensor, array = Context("train", 2), torch.zeros(2), np.zeros(2)
     context.log(1, one=tensor, other=array)
@@ -167,7 +162,7 @@ def test_what_is_logged_is_what_it_was_then() -> None:
     assert [list(curve[name]) for name in ("one", "other")] == [[0], [0]]
 
 
-def test_a_log_that_fits_no_rows_is_told() -> None:
+def test_a_log_that_fits_no_rows_is_told():
     with pytest.raises(InputError, match=r"^train.log: expected one number of loss .* each of 2, got the shape \(3,\)"):
         Context("train", 2).log(1, loss=np.zeros(3))
     for step in (np.inf, -np.inf, np.nan):
@@ -176,7 +171,7 @@ def test_a_log_that_fits_no_rows_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["top@5", "a#b", "a,b", "größe", "a//b", "a/", "a/../b", "5th", "", "x" * 101, "seed"])
-def test_a_name_that_no_metric_can_have_is_told_at_the_first_point(name: str) -> None:
+def test_a_name_that_no_metric_can_have_is_told_at_the_first_point(name):
     with pytest.raises(
         InputError, match=r"^train.log: expected letters .* as the name of a metric, got .*; rename it$"
     ):
@@ -185,7 +180,7 @@ def test_a_name_that_no_metric_can_have_is_told_at_the_first_point(name: str) ->
 
 @pytest.mark.parametrize("value", [1.5, [1.5], np.array([[1.5]]), torch.tensor([1.5]), np.float32(1.5)])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_anything_of_one_number_can_be_logged(value: Any, rows: int) -> None:
+def test_anything_of_one_number_can_be_logged(value, rows):
     rule = Rule("loss", False, "median", 1, 2, {"train": ([1.0], [1.0])})
     context = Context("train", rows, rule=rule, together=True)
     context.log(1, loss=value)
@@ -193,12 +188,12 @@ def test_anything_of_one_number_can_be_logged(value: Any, rows: int) -> None:
     assert context.stop().tolist() == [True] * rows
 
 
-def test_what_no_store_can_hold_is_told_by_its_place() -> None:
+def test_what_no_store_can_hold_is_told_by_its_place():
     with pytest.raises(TypeError, match="^a/1/b: expected an array, .* got set"):
         trees.flatten({"a": [0, {"b": {1}}]})
 
 
-def test_trees_are_taken_apart_and_put_together_by_rows() -> None:
+def test_trees_are_taken_apart_and_put_together_by_rows():
     rows = {"a": np.arange(6).reshape(3, 2), "b": [torch.arange(3), {"c": np.arange(3.0)}]}
     parts = [trees.entry(rows, index) for index in range(3)]
     assert_same(trees.stack(parts), rows)

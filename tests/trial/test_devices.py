@@ -5,12 +5,10 @@ There is no GPU here: torch is made to say that it sees one, or Ray is told of s
 
 import os
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from conftest import QUIET, Call, halted, ok, python
+from conftest import QUIET, halted, ok, python
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
@@ -22,12 +20,12 @@ KEY = "resources.gpus_per_trial: "
 
 
 @pytest.fixture
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked_for(monkeypatch):
     """The devices that rows were to be computed on; they are computed on the CPU whichever they are."""
-    results: list[str] = []
+    results = []
     device = devices.device
 
-    def on_the_cpu() -> torch.device:
+    def on_the_cpu():
         results.append(device().type)
         return torch.device("cpu")
 
@@ -37,15 +35,8 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize(("visible", "gpus", "device"), [(True, 0, "cpu"), (True, 1, "cuda"), (False, 0, "cpu")])
 def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_environment_alone(
-    visible: bool,
-    gpus: int,
-    device: str,
-    asked_for: list[str],
-    storage: Path,
-    tmp_path: Path,
-    call: Call,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    visible, gpus, device, asked_for, storage, tmp_path, call, monkeypatch
+):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     asked = written(tmp_path, small_space(**ROWS, resources={"gpus_per_trial": gpus}))
@@ -56,8 +47,8 @@ def test_a_trial_in_this_process_computes_where_it_was_granted_and_leaves_the_en
 
 
 def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_granted_none(
-    asked_for: list[str], storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    asked_for, storage, tmp_path, call, monkeypatch
+):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     asked = small_space(
         **{**ROWS, "axes": {"overlap_angle": [30.0, 60.0]}},
@@ -87,8 +78,8 @@ def test_a_row_is_debugged_where_it_can_be_and_on_no_gpu_if_its_trial_was_grante
     ids=["network", "flow", "spectrum", "language"],
 )
 def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_on_without(
-    asked: dict[str, Any], storage: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    asked, storage, tmp_path, call, monkeypatch
+):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     arguments = ("--storage", storage, *QUIET, "--executor", "inline")
@@ -126,8 +117,8 @@ for space in sys.argv[2:]:
     ids=["by Ray", "where Ray leaves all of them visible"],
 )
 def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_and_no_other(
-    environment: dict[str, str], names: str, kinds: int, sandbox: Path, storage: Path, tmp_path: Path
-) -> None:
+    environment, names, kinds, sandbox, storage, tmp_path
+):
     for name in ("see", "unseen"):
         (tmp_path / name).mkdir()
     where = [
@@ -149,7 +140,7 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     done = python(FOUR_GPUS, storage, *paths, env={"CUDA_VISIBLE_DEVICES": None, **environment}, timeout=480)
     assert done.out.split() == ["0", "2"], done.err
     assert done.err.splitlines()[-1].startswith(KEY), done.err
-    seen: dict[int, list[str]] = {}
+    seen = {}
     for path in tmp_path.glob("*-*-*"):
         seen.setdefault(int(path.name.split("-")[1]), []).extend(path.read_text().split("\n")[:-1])
     assert {x: len(each) for x, each in seen.items()} == dict.fromkeys(range(kinds), 4)

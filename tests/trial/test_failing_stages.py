@@ -1,9 +1,6 @@
 """A kept stage that cannot be computed is tried twice in a pack, however many rows need it; the other rows go on."""
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +15,12 @@ from raysweep.trial.pack import Job
 from raysweep.trial.run import run_pack
 from raysweep.workloads.chain import Cost
 from raysweep.workloads.declaration import Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
-STARTED: list[tuple[Any, ...]] = []
+STARTED = []
 
 
-def pretrain(rows: Rows, parent: Any, context: Any) -> Result:
+def pretrain(rows, parent, context):
     row = rows.row()
     STARTED.append(("pretrain", row["a"]))
     if row["a"] == 1:
@@ -34,13 +31,13 @@ def pretrain(rows: Rows, parent: Any, context: Any) -> Result:
     return Result({"w": np.array(row["a"])}, status="failed" if unfit else "ok")
 
 
-def finetune(rows: Rows, parent: Any, context: Any) -> Result:
+def finetune(rows, parent, context):
     row = rows.row()
     STARTED.append(("finetune", row["a"], row["b"]))
     return Result({"w": parent.tensors()["w"] + row["b"]})
 
 
-def evaluate(rows: Rows, parent: Any, context: Any) -> Result:
+def evaluate(rows, parent, context):
     return Result(metrics={"y": parent.tensors()["w"] + rows.row()["c"]})
 
 
@@ -62,14 +59,14 @@ WORKLOAD = Workload(
 
 
 @pytest.fixture(autouse=True)
-def failing(bring: Callable[..., Path]) -> None:
+def failing(bring):
     bring(failing="test_failing_stages:WORKLOAD")
     assert WORKLOAD is sys.modules["test_failing_stages"].WORKLOAD
     STARTED.clear()
 
 
 @pytest.mark.parametrize("keep", [[], ["finetune"]])
-def test_a_stage_that_fails_is_tried_twice_and_its_rows_fail_with_its_error(keep: list[str], storage: Path) -> None:
+def test_a_stage_that_fails_is_tried_twice_and_its_rows_fail_with_its_error(keep, storage):
     axes = {"a": [0, 1, 2], "b": [0, 1, 2, 3], "c": [0, 1, 2, 3]}
     sweep = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1, "keep": keep})
     assert [STARTED.count(("pretrain", a)) for a in (0, 1, 2)] == [1, 2, 1]
@@ -84,7 +81,7 @@ def test_a_stage_that_fails_is_tried_twice_and_its_rows_fail_with_its_error(keep
         assert row["error"].rstrip().endswith("ArithmeticError: a = 1 cannot be computed")
 
 
-def test_a_trial_that_puts_stages_into_the_store_tries_none_of_them_more_than_twice(tmp_path: Path) -> None:
+def test_a_trial_that_puts_stages_into_the_store_tries_none_of_them_more_than_twice(tmp_path):
     """However many others of its stages need the one that fails; those that need another one are there."""
     rows = [(a, b) for a in (0, 1) for b in range(4)]
     columns = dict(zip("abc", np.array([(*row, 0) for row in rows]).T, strict=True))
@@ -103,7 +100,7 @@ def test_a_trial_that_puts_stages_into_the_store_tries_none_of_them_more_than_tw
     assert set(store.stages()) == set(stages) - set(ended.failed)
 
 
-def test_a_stage_that_says_failed_is_not_stored_and_is_computed_again_when_the_sweep_goes_on(storage: Path) -> None:
+def test_a_stage_that_says_failed_is_not_stored_and_is_computed_again_when_the_sweep_goes_on(storage):
     asked = {"name": "one", "workload": "failing", "axes": {"a": [0, 4], "b": [0, 1, 2, 3]}, "seeds": 1}
     first = run(storage, asked)
     assert first.results()["status"].tolist() == ["ok"] * 4 + ["failed"] * 4
@@ -116,7 +113,7 @@ def test_a_stage_that_says_failed_is_not_stored_and_is_computed_again_when_the_s
     assert [STARTED.count(("pretrain", a)) for a in (0, 4)] == [1, 3]
 
 
-def test_short_memory_says_nothing_of_a_stage(storage: Path) -> None:
+def test_short_memory_says_nothing_of_a_stage(storage):
     """It is tried again with fewer rows."""
     axes = {"a": [3], "b": [0, 1, 2, 3]}
     sweep = run(storage, {"name": "one", "workload": "failing", "axes": axes, "seeds": 1})

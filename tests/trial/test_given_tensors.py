@@ -1,8 +1,6 @@
 """What a stage gives to the next one arrives as it was given, kept or not; what could not is refused in one line."""
 
 import enum
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,27 +12,25 @@ from raysweep.errors import InputError
 from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.trial import chain
-from raysweep.trial.context import Context
 from raysweep.workloads.declaration import ANY, Metric, Parameter, Stage, Workload
-from raysweep.workloads.rows import Result, Rows
+from raysweep.workloads.rows import Result
 
-GIVEN: dict[str, Any] = {}
-TAKEN: list[Any] = []
-
-
-def give(rows: Rows, parent: Any, context: Context) -> Result:
-    answer: Result = GIVEN["answer"](rows)
-    return answer
+GIVEN = {}
+TAKEN = []
 
 
-def take(rows: Rows, parent: Any, context: Context) -> Result:
+def give(rows, parent, context):
+    return GIVEN["answer"](rows)
+
+
+def take(rows, parent, context):
     TAKEN.append(parent.tensors())
     if "changed" in TAKEN[-1]:
         TAKEN[-1]["changed"] += 1.0
     return Result(metrics={"y": np.zeros(len(rows))})
 
 
-def made(together: Any = None, size: str = "") -> Workload:
+def made(together=None, size=""):
     return Workload(
         name="giving",
         summary="",
@@ -48,11 +44,11 @@ def made(together: Any = None, size: str = "") -> Workload:
     )
 
 
-def one_by_one(rows: Rows) -> int:
+def one_by_one(rows):
     return 1
 
 
-def taken(answer: Any, keep: bool, folder: Path, workload: Workload | None = None, rows: int = 1) -> Any:
+def taken(answer, keep, folder, workload=None, rows=1):
     """What the second stage gets of the answer of the first one."""
     GIVEN["answer"] = answer
     TAKEN.clear()
@@ -63,7 +59,7 @@ def taken(answer: Any, keep: bool, folder: Path, workload: Workload | None = Non
     return result
 
 
-FAITHFUL: dict[str, Any] = {
+FAITHFUL = {
     "paths that are equal": {"enc/w": np.ones(1), "enc": {"w": np.zeros(2)}, "": {"a": np.ones(3)}, "a": np.ones(4)},
     "a number and a word as keys": {"layers": {0: np.array([3.0]), "0": np.array([4.0])}, "enc/w'": np.ones(1)},
     "a name that means something in the file": {"__metadata__": np.ones(2)},
@@ -79,7 +75,7 @@ FAITHFUL: dict[str, Any] = {
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("case", FAITHFUL)
-def test_what_a_stage_gives_arrives_as_it_was_given(case: str, keep: bool, tmp_path: Path) -> None:
+def test_what_a_stage_gives_arrives_as_it_was_given(case, keep, tmp_path):
     given = FAITHFUL[case]
     assert_same(taken(lambda rows: Result(given, {"x": 1.0}), keep, tmp_path), given)
 
@@ -90,7 +86,7 @@ class Kind(enum.IntEnum):
     ONE = 1
 
 
-REFUSED: dict[str, tuple[Any, str]] = {
+REFUSED = {
     "a tuple as key": ({("a", 1): np.ones(1)}, "expected words or whole numbers as keys, got ('a', 1)"),
     "a boolean as key": ({"w": {True: 1}}, "w: expected words or whole numbers as keys, got True"),
     "nothing as key": ({None: 1}, "expected words or whole numbers as keys, got None"),
@@ -117,7 +113,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_would_not_come_back_is_refused_kept_or_not(case: str, keep: bool, tmp_path: Path) -> None:
+def test_what_would_not_come_back_is_refused_kept_or_not(case, keep, tmp_path):
     given, message = REFUSED[case]
     with told(f"giving.give: gave tensors that cannot be kept: {message}"):
         taken(lambda rows: Result(given, {"x": 1.0}), keep, tmp_path)
@@ -132,17 +128,15 @@ def test_what_would_not_come_back_is_refused_kept_or_not(case: str, keep: bool, 
         (lambda rows: Result(status=3), "expected a status out of "),
     ],
 )
-def test_metrics_and_a_status_of_another_form_are_one_line(answer: Any, message: str, tmp_path: Path) -> None:
+def test_metrics_and_a_status_of_another_form_are_one_line(answer, message, tmp_path):
     with told(f"giving.give: {message}"):
         taken(answer, False, tmp_path)
 
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("size", ["", "test_given_tensors:one_by_one"])
-def test_what_is_no_array_belongs_to_all_rows_and_is_stacked_only_where_it_differs(
-    size: str, keep: bool, tmp_path: Path
-) -> None:
-    def answer(rows: Rows) -> Result:
+def test_what_is_no_array_belongs_to_all_rows_and_is_stacked_only_where_it_differs(size, keep, tmp_path):
+    def answer(rows):
         first = float(rows["a"][0])
         tensors = {
             "w": np.ones((len(rows), 3)) * rows["a"][:, None],
@@ -164,7 +158,7 @@ def test_what_is_no_array_belongs_to_all_rows_and_is_stacked_only_where_it_diffe
     assert result["parts"][1].shape == (3, 2)
 
 
-def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_path: Path) -> None:
+def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_path):
     given = {"a/b": np.ones(2), "a": {"b": np.ones(3)}}
     assert [length for _, length in trees.lengths(given)] == [2, 3]
     with pytest.raises(InputError, match=r"expected one entry of the tensor a/b for each of 3 rows, got 2$"):
@@ -172,7 +166,7 @@ def test_a_tensor_of_another_length_is_found_beside_one_with_the_same_path(tmp_p
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_tensors_of_inference_mode_arrive_too(keep: bool, tmp_path: Path) -> None:
+def test_tensors_of_inference_mode_arrive_too(keep, tmp_path):
     """They do not count their changes."""
     with torch.inference_mode():
         given = torch.ones(3)
@@ -181,7 +175,7 @@ def test_tensors_of_inference_mode_arrive_too(keep: bool, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("zeros", [np.zeros, torch.zeros])
-def test_what_a_stage_changes_in_place_reaches_no_other_row(zeros: Any, keep: bool, tmp_path: Path) -> None:
+def test_what_a_stage_changes_in_place_reaches_no_other_row(zeros, keep, tmp_path):
     """Each row of a kept artifact reads it anew; in memory, where they share it, the change is refused."""
     GIVEN["answer"] = lambda rows: Result({"changed": zeros(2)}, {"x": 1.0})
     TAKEN.clear()

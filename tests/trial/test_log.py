@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from conftest import Outcome, python
@@ -23,7 +22,7 @@ print("done")
 """
 
 
-def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path: Path) -> None:
+def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path):
     log = tmp_path / "pack-1.log"
     assert python(LIMITED, log) == Outcome(0, "done\n", "")
     assert log.stat().st_size == 1000
@@ -31,9 +30,7 @@ def test_what_a_trial_prints_onto_a_full_disk_is_dropped(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_handler_of_the_first_trial_writes_to_the_log_of_each(
-    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_handler_of_the_first_trial_writes_to_the_log_of_each(name, tmp_path, capfd):
     logger, handler = logging.getLogger(f"a workload on {name}"), None
     logger.propagate = False
     for pack in range(3):
@@ -53,7 +50,7 @@ def test_a_handler_of_the_first_trial_writes_to_the_log_of_each(
     assert written.out + written.err == "said after all\n"
 
 
-def test_a_child_of_a_trial_writes_to_its_log(tmp_path: Path) -> None:
+def test_a_child_of_a_trial_writes_to_its_log(tmp_path):
     with trial_log.recorded(tmp_path / "0.log", "pack-0", "1 row", capture=True):
         subprocess.run([sys.executable, "-c", "print('a child')"], stdout=sys.stdout, check=True)
     assert "a child" in (tmp_path / "0.log").read_text().splitlines()

@@ -1,7 +1,6 @@
 """A workload's metrics are numbers, one for each row; what is none fails by the name of the metric and of the row."""
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +9,15 @@ from conftest import told
 
 from raysweep.errors import InputError
 from raysweep.trial.compute import compute
-from raysweep.workloads.declaration import Columns, Cost, Metric, Parameter, Workload
+from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
 
 COLUMNS = {"x": np.array([0.5, 1.5, 2.5]), "fast": np.array([True, False, True], dtype=object)}
 SEEDS = np.array([7, 8, 9])
 
-ANSWER: dict[str, Any] = {}
+ANSWER = {}
 
 
-def answer(columns: Columns, seeds: np.ndarray) -> tuple[dict[str, Any], Any]:
+def answer(columns, seeds):
     return {"fine": np.zeros(len(seeds)), "loss": ANSWER["loss"]}, ANSWER["status"]
 
 
@@ -34,7 +33,7 @@ RETURNING = Workload(
 )
 
 
-def returned(values: Any, status: Any = None) -> dict[str, np.ndarray]:
+def returned(values, status=None):
     """Metrics of three rows of a workload that returns these values of loss, and this status."""
     ANSWER.update(loss=values, status=["ok"] * 3 if status is None else status)
     return compute(RETURNING, COLUMNS, SEEDS, "").metrics
@@ -50,7 +49,7 @@ def returned(values: Any, status: Any = None) -> dict[str, np.ndarray]:
         [torch.ones(1), np.array([2]), Fraction(3)],
     ],
 )
-def test_any_sequence_of_numbers_is_a_metric(values: Any) -> None:
+def test_any_sequence_of_numbers_is_a_metric(values):
     assert returned(values)["loss"].tolist() == [1, 2, 3]
 
 
@@ -66,7 +65,7 @@ def test_any_sequence_of_numbers_is_a_metric(values: Any) -> None:
         ([1.0, {"a": 1}, 3.0], "got {'a': 1} in the row x = 1.5"),
     ],
 )
-def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: str) -> None:
+def test_a_value_that_is_no_number_is_said_with_its_row(values, message):
     with pytest.raises(RuntimeError) as wrong:
         returned(values)
     assert str(wrong.value).startswith("returning: expected one number ")
@@ -75,7 +74,7 @@ def test_a_value_that_is_no_number_is_said_with_its_row(values: Any, message: st
 
 
 @pytest.mark.parametrize("values", [0.5, None, "abc", np.float64(1), [1.0, 2.0], {"a": 1, "b": 2, "c": 3}, np.zeros(4)])
-def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any) -> None:
+def test_a_wrong_number_of_values_is_said_with_the_metric(values):
     with pytest.raises(InputError, match="^returning: expected 3 .* loss, .* got "):
         returned(values)
 
@@ -84,6 +83,6 @@ def test_a_wrong_number_of_values_is_said_with_the_metric(values: Any) -> None:
     ("status", "message"),
     [("good", "'good'"), (["ok"] * 2, " 3, "), (["ok", "good", "ok"], "'good'"), (["ok", ["ok"], "ok"], "['ok']")],
 )
-def test_a_status_is_a_known_word_for_each_row(status: Any, message: str) -> None:
+def test_a_status_is_a_known_word_for_each_row(status, message):
     with told("", message):
         returned([1.0, 2.0, 3.0], status)

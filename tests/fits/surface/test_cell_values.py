@@ -1,7 +1,6 @@
 """The cell shown first of single runs is as good as it is said to be: a small version of `benchmarks/best_cells`."""
 
 import itertools
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -11,14 +10,12 @@ from benchmarks.best_cells import ALL_SHAPES, measured
 from raysweep.fits.surface.cell_values import COUNT, cell_values, drawn_together
 
 
-def swept(
-    shapes: Iterable[str], noises: Iterable[str], shares: Iterable[float], numbers: Iterable[int]
-) -> pd.DataFrame:
+def swept(shapes, noises, shares, numbers):
     every = itertools.product(shapes, noises, shares, numbers)
     return pd.DataFrame([measured(shape, noise, share, (6, 7), number) for shape, noise, share, number in every])
 
 
-def test_the_first_cell_of_single_runs_lies_in_its_interval_and_is_not_too_low() -> None:
+def test_the_first_cell_of_single_runs_lies_in_its_interval_and_is_not_too_low():
     table = swept(("knee", "power", "noise alone"), ("normal", "t3"), (1.0,), range(2))
     assert table["coverage"].sum() >= 11
     assert not table["lost"].any()
@@ -27,7 +24,7 @@ def test_the_first_cell_of_single_runs_lies_in_its_interval_and_is_not_too_low()
 
 
 @pytest.mark.simulation
-def test_every_family_of_single_runs_is_covered() -> None:
+def test_every_family_of_single_runs_is_covered():
     table = swept(ALL_SHAPES, ("normal", "t3"), (0.05, 0.3, 1.0), range(20, 23))
     assert 0.92 <= table["coverage"].mean() <= 0.98
     assert table.groupby("shape")["coverage"].mean().min() >= 0.8
@@ -35,7 +32,7 @@ def test_every_family_of_single_runs_is_covered() -> None:
     assert abs(table["bias"].mean()) < 0.15
 
 
-def test_slices_that_differ_by_their_errors_alone_are_drawn_together() -> None:
+def test_slices_that_differ_by_their_errors_alone_are_drawn_together():
     """Ten measurements of one value: the lowest of them is drawn to it; of very different values each stays."""
     rng = np.random.default_rng(0)
     noise = rng.standard_normal(10)
@@ -49,7 +46,7 @@ def test_slices_that_differ_by_their_errors_alone_are_drawn_together() -> None:
     assert drawn_together(two, np.arange(2)) is two
 
 
-def test_draws_of_cells_turn_with_the_metric_in_any_order_of_rows() -> None:
+def test_draws_of_cells_turn_with_the_metric_in_any_order_of_rows():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"size": np.repeat(np.arange(4), 6), "x": np.tile(np.arange(6.0), 4)})
     frame["mean"] = (frame["x"] - 2.5) ** 2 + 0.3 * rng.standard_normal(len(frame))

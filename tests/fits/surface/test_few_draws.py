@@ -16,7 +16,7 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 RATES = np.geomspace(1e-4, 1e-1, 11)
 
 
-def runs(best: list[float], noise: float = 0.02, curve: float = 0.1, seed: int = 0) -> pd.DataFrame:
+def runs(best, noise=0.02, curve=0.1, seed=0):
     """One run per rate and slice of a parabola in the logarithm of the rate."""
     rng = np.random.default_rng(seed)
     lines = [
@@ -30,7 +30,7 @@ def runs(best: list[float], noise: float = 0.02, curve: float = 0.1, seed: int =
 BEST = [1e-3 * 2 ** (step / 3) for step in range(6)]
 
 
-def test_the_best_rate_lies_in_its_interval_with_one_run_per_cell() -> None:
+def test_the_best_rate_lies_in_its_interval_with_one_run_per_cell():
     frame = runs(BEST)
     assert has_few_draws(frame, "lr", "loss", ["size"])
     table = fit_few_draws(frame, "lr", "loss", ["size"]).table
@@ -42,7 +42,7 @@ def test_the_best_rate_lies_in_its_interval_with_one_run_per_cell() -> None:
     assert (np.abs(np.log(table["choice"] / BEST)) < 0.7).all()
 
 
-def test_a_level_that_a_draw_has_in_all_cells_is_no_noise() -> None:
+def test_a_level_that_a_draw_has_in_all_cells_is_no_noise():
     draws = pd.concat([runs(BEST, seed=seed).assign(seed=seed) for seed in range(2)], ignore_index=True)
     apart = draws.assign(loss=draws["loss"] + 5.0 * draws["seed"])
     for rows in (slice(None), slice(3, None)):  # some draws missing
@@ -52,14 +52,14 @@ def test_a_level_that_a_draw_has_in_all_cells_is_no_noise() -> None:
         np.testing.assert_allclose(shifted[columns].astype(float), table[columns].astype(float), rtol=1e-4)
 
 
-def test_a_maximum_is_a_minimum_of_the_opposite() -> None:
+def test_a_maximum_is_a_minimum_of_the_opposite():
     frame = runs(BEST)
     least = fit_few_draws(frame, "lr", "loss", ["size"]).table
     most = fit_few_draws(frame.assign(loss=-frame["loss"]), "lr", "loss", ["size"], turn="max").table
     np.testing.assert_allclose(least["estimate"], most["estimate"], rtol=1e-9)
 
 
-def test_an_edge_is_an_edge_and_divergence_bounds_the_place() -> None:
+def test_an_edge_is_an_edge_and_divergence_bounds_the_place():
     beyond = fit_few_draws(runs([1.0] * 5), "lr", "loss", ["size"]).table
     assert set(beyond["status"]) == {Status.CENSORED_HIGH}
     assert (beyond["high"] == np.inf).all()
@@ -70,7 +70,7 @@ def test_an_edge_is_an_edge_and_divergence_bounds_the_place() -> None:
     assert (bounded["high"] <= bounded["diverged_from"]).all()
 
 
-def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it() -> None:
+def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it():
     decided = {0.0: 0, 0.01: 0}
     for seed in range(8):
         for curve in decided:
@@ -80,7 +80,7 @@ def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it() -> None:
     assert decided[0.01] <= 8
 
 
-def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best() -> None:
+def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best():
     inside = []
     for seed in range(4):
         table = fit_few_draws(runs(BEST * 2, noise=0.3, seed=seed), "lr", "loss", ["size"]).table
@@ -90,7 +90,7 @@ def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best()
 
 
 @pytest.mark.parametrize("values", [5, 7])
-def test_few_values_with_little_noise_locate_the_best(values: int) -> None:
+def test_few_values_with_little_noise_locate_the_best(values):
     inside = []
     for seed in range(20):
         frame = runs(BEST, seed=seed)
@@ -101,7 +101,7 @@ def test_few_values_with_little_noise_locate_the_best(values: int) -> None:
     assert np.mean(inside) > 0.9
 
 
-def test_a_flat_slice_among_others_has_no_best_value() -> None:
+def test_a_flat_slice_among_others_has_no_best_value():
     decided = 0
     for seed in range(6):
         frame, noise = runs(BEST, seed=seed), np.random.default_rng(seed)
@@ -113,7 +113,7 @@ def test_a_flat_slice_among_others_has_no_best_value() -> None:
     assert decided <= 2
 
 
-def test_nothing_is_located_on_fewer_than_five_values() -> None:
+def test_nothing_is_located_on_fewer_than_five_values():
     four = runs(BEST)
     four = four[four["lr"].isin(RATES[3:7])]
     assert set(fit_few_draws(four, "lr", "loss", ["size"]).table["reason"]) == {Reason.TOO_FEW_POINTS}
@@ -121,13 +121,13 @@ def test_nothing_is_located_on_fewer_than_five_values() -> None:
     assert set(equal["reason"]) == {Reason.FLAT}
 
 
-def test_several_draws_and_too_few_cells_are_fitted_slice_by_slice() -> None:
+def test_several_draws_and_too_few_cells_are_fitted_slice_by_slice():
     three = pd.concat([runs(BEST, seed=seed) for seed in range(3)])
     assert not has_few_draws(three, "lr", "loss", ["size"])
     assert not has_few_draws(runs(BEST[:1]), "lr", "loss", ["size"])
 
 
-def padded(frame: pd.DataFrame) -> Cells:
+def padded(frame):
     zeros = np.zeros(len(frame))
     return Cells(
         np.log(frame["lr"].to_numpy())[:, None],
@@ -140,7 +140,7 @@ def padded(frame: pd.DataFrame) -> Cells:
     )
 
 
-def test_the_gradient_is_that_of_the_likelihood() -> None:
+def test_the_gradient_is_that_of_the_likelihood():
     surface = _padded(padded(runs(BEST)))
     theta = surface.prior[:, 0] + 0.1
     step = 1e-5 * np.eye(len(theta))
@@ -148,7 +148,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     np.testing.assert_allclose(_objective(surface, theta)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
-def test_the_kernel_is_scikit_learns() -> None:
+def test_the_kernel_is_scikit_learns():
     from sklearn.gaussian_process.kernels import Matern
 
     x = np.random.default_rng(0).uniform(-1, 1, (6, 2))
@@ -161,7 +161,7 @@ def test_the_kernel_is_scikit_learns() -> None:
     assert basis(x).shape == (6, 6)
 
 
-def test_paths_go_through_cells_without_noise() -> None:
+def test_paths_go_through_cells_without_noise():
     frame = runs(BEST, noise=1e-6)
     surface = fit_surface(padded(frame))
     cells = frame[frame["size"] == 2]
@@ -171,7 +171,7 @@ def test_paths_go_through_cells_without_noise() -> None:
     np.testing.assert_allclose(drawn.mean(0)[low], height[low], atol=0.02)
 
 
-def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of() -> None:
+def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of():
     table = measure_some(draws=(1, 3), repeats=2)
     turning = table[table["turns"]]
     assert 0.93 <= summary(turning, []).iloc[0]["coverage"] <= 0.99
@@ -181,7 +181,7 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
     assert table.loc[~table["turns"], "located"].mean() <= 0.03
 
 
-def test_a_level_curve_that_bends_up_sharply_is_best_at_the_bend() -> None:
+def test_a_level_curve_that_bends_up_sharply_is_best_at_the_bend():
     jobs = [(shape, "normal", 0.05, (24, 12), 1, 0) for shape in ("hinge", "edge of stability")]
     table = pd.concat(map(measured, jobs))
     assert table["decided"].all()

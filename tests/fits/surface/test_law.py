@@ -14,7 +14,7 @@ POWERS = np.array([-0.6, 0.3])
 AXES = np.array([(width, length) for width in np.geomspace(1, 100, 5) for length in np.geomspace(1, 30, 4)])
 
 
-def places(seed: int, scatter: float = 0.1, low: float = -9.0, high: float = -3.0) -> list[Place]:
+def places(seed, scatter=0.1, low=-9.0, high=-3.0):
     """Draws of the best values of slices that follow the powers, with errors of 0.15 and this scatter."""
     rng = np.random.default_rng(seed)
     truth = -5 + np.log(AXES) @ POWERS + scatter * rng.standard_normal(len(AXES))
@@ -27,7 +27,7 @@ def places(seed: int, scatter: float = 0.1, low: float = -9.0, high: float = -3.
 
 
 @pytest.mark.parametrize(("low", "high"), [(-9.0, -3.0), (-7.0, -5.0)])
-def test_exponents_are_covered_whether_places_are_located_or_bounds(low: float, high: float) -> None:
+def test_exponents_are_covered_whether_places_are_located_or_bounds(low, high):
     covered = []
     for seed in range(12):
         below, middle, above, p = fit_law(places(seed, low=low, high=high), AXES).exponents()
@@ -37,7 +37,7 @@ def test_exponents_are_covered_whether_places_are_located_or_bounds(low: float, 
     assert np.mean(covered) >= 0.83
 
 
-def test_a_new_setting_lies_in_its_interval() -> None:
+def test_a_new_setting_lies_in_its_interval():
     covered = []
     for seed in range(12):
         law, rng = fit_law(places(seed), AXES), np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def test_a_new_setting_lies_in_its_interval() -> None:
     assert np.mean(covered) >= 0.83
 
 
-def test_held_out_slices_are_forecast_and_a_slice_that_breaks_the_law_is_not() -> None:
+def test_held_out_slices_are_forecast_and_a_slice_that_breaks_the_law_is_not():
     every = places(3)
     largest = AXES[:, 0] == AXES[:, 0].max()
     assert held_out(every, AXES, largest, 0.95).mean() >= 0.75
@@ -57,7 +57,7 @@ def test_held_out_slices_are_forecast_and_a_slice_that_breaks_the_law_is_not() -
     assert held_out(every, AXES, np.arange(len(AXES)) == len(AXES) - 1, 0.95).tolist() == [0.0]
 
 
-def test_an_axis_that_does_not_belong_has_a_power_that_holds_zero() -> None:
+def test_an_axis_that_does_not_belong_has_a_power_that_holds_zero():
     more = np.column_stack([AXES, np.tile([1.0, 7.0, 2.0, 5.0, 3.0], 4)])
     low, _, high, p = fit_law(places(1), more).exponents()
     assert low[2] < 0 < high[2]
@@ -65,7 +65,7 @@ def test_an_axis_that_does_not_belong_has_a_power_that_holds_zero() -> None:
     assert (p[:2] < 0.01).all()
 
 
-def test_without_enough_slices_or_with_axes_that_vary_together_there_is_no_law() -> None:
+def test_without_enough_slices_or_with_axes_that_vary_together_there_is_no_law():
     few = fit_law(places(0)[:4], AXES[:4])
     assert (few.reason, len(few.coefficients)) == (Reason.TOO_FEW_SLICES, 0)
     together = fit_law(places(0), np.column_stack([AXES[:, 0], AXES[:, 0] ** 2]))
@@ -73,7 +73,7 @@ def test_without_enough_slices_or_with_axes_that_vary_together_there_is_no_law()
     assert np.isnan(together.exponents()).all()
 
 
-def test_two_axes_have_their_best_values_jointly() -> None:
+def test_two_axes_have_their_best_values_jointly():
     rng = np.random.default_rng(0)
     rates, batches = np.geomspace(1e-4, 1e-1, 9), np.geomspace(8, 512, 7)
     lines = []
@@ -91,5 +91,5 @@ def test_two_axes_have_their_best_values_jointly() -> None:
     assert high[0] - low[0] < 0.6
 
 
-def test_without_any_place_there_is_no_law() -> None:
+def test_without_any_place_there_is_no_law():
     assert fit_law([], np.empty((0, 2))).reason == Reason.TOO_FEW_SLICES

@@ -8,14 +8,14 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from raysweep.fits.surface.kernel import apart, matern
 from raysweep.fits.surface.law import SCATTER, Place, fit_law
-from raysweep.fits.surface.posterior import FLAT, SMALL, Cells, Sample, Surface, _padded, paths, state
+from raysweep.fits.surface.posterior import FLAT, SMALL, Cells, Sample, _padded, paths, state
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
 SIZES = (7, 5)
 
 
-def surface_of(rng: np.random.Generator) -> Surface:
+def surface_of(rng):
     """Two slices of 7 and 5 cells of one axis."""
     x = np.concatenate([np.sort(rng.uniform(-1, 1, size)) for size in SIZES])
     count = len(x)
@@ -32,7 +32,7 @@ def surface_of(rng: np.random.Generator) -> Surface:
     )
 
 
-def test_the_marginal_likelihood_is_that_of_the_joint_normal_distribution_of_all_cells() -> None:
+def test_the_marginal_likelihood_is_that_of_the_joint_normal_distribution_of_all_cells():
     surface = surface_of(np.random.default_rng(0))
     theta = surface.prior[:, 0] + 0.2
     now, hypers = state(surface, theta), surface.hypers(theta)
@@ -50,7 +50,7 @@ def test_the_marginal_likelihood_is_that_of_the_joint_normal_distribution_of_all
     assert now.value == pytest.approx(expected, rel=1e-6)
 
 
-def test_paths_have_the_moments_of_scikit_learns_gaussian_process() -> None:
+def test_paths_have_the_moments_of_scikit_learns_gaussian_process():
     surface = surface_of(np.random.default_rng(1))
     theta = surface.prior[:, 0].copy()
     theta[:2] = -20.0  # slices differ by their level and smoothly, not by a slope
@@ -70,7 +70,7 @@ def test_paths_have_the_moments_of_scikit_learns_gaussian_process() -> None:
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.04 * covariance.max())
 
 
-def drawn_exponents(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def drawn_exponents(count):
     """(true exponents, draws of their law), with the scatter drawn from its prior."""
     axes = np.array([(a, b) for a in (1.0, 3.0, 9.0, 27.0) for b in (1.0, 4.0, 16.0)])
     out = []
@@ -86,10 +86,10 @@ def drawn_exponents(count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return out
 
 
-def test_true_exponents_have_uniform_ranks_among_the_draws_of_a_law() -> None:
+def test_true_exponents_have_uniform_ranks_among_the_draws_of_a_law():
     drawn = drawn_exponents(80)
 
-    def p_of_ranks(narrower: float) -> float:
+    def p_of_ranks(narrower):
         centred = [(power - values.mean(0), narrower * (values - values.mean(0))) for power, values in drawn]
         ranks = np.concatenate([(values < power).mean(0) for power, values in centred])
         return float(chisquare(np.histogram(ranks, bins=8, range=(0, 1))[0]).pvalue)

@@ -29,7 +29,7 @@ def test_the_validation_loss_is_looked_at_once_a_step_at_most():
 
 
 def test_the_space_for_one_gpu_fits_into_half_an_hour_on_it():
-    def seconds(gpus: int) -> float:
+    def seconds(gpus):
         asked = space_files.read("overtraining_language", {"resources.gpus_per_trial": gpus})
         cells = enumerate_cells(asked)
         pending = {seed: np.arange(len(cells)) for seed in asked.seeds}

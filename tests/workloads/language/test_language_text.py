@@ -11,17 +11,17 @@ from language_rows import entropy
 from raysweep.workloads.language import corpus, files, texts
 from raysweep.workloads.language.corpus import Mixture
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, of_bytes, split
 
 
-def documents(count: int, size: int = 300) -> list[bytes]:
+def documents(count, size=300):
     stream = np.random.default_rng(0)
     return [
         f"{number:05d} ".encode() + stream.integers(97, 123, size).astype(np.uint8).tobytes() for number in range(count)
     ]
 
 
-def text_of(documents: list[bytes]) -> Text:
+def text_of(documents):
     return of_bytes(split(documents, "here"))
 
 
@@ -137,7 +137,7 @@ def test_a_user_s_own_files(tmp_path):
     assert corpus.load(f"file:{tmp_path}/one.txt").digest != before
 
 
-def lines_of(count: int) -> list[str]:
+def lines_of(count):
     stream = np.random.default_rng(1)
     return [" ".join(f"w{word}" for word in stream.integers(0, 999, 12)) for _ in range(count)]
 
@@ -199,7 +199,7 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
     """Copies with a changed line, as packages that bring others along have them, land in training altogether."""
     stream = np.random.default_rng(1)
 
-    def code(number: int) -> list[bytes]:
+    def code(number):
         return [f"def function_{number}_{line}(argument={stream.integers(10**9)}):".encode() for line in range(30)]
 
     originals = [code(number) for number in range(200)]

@@ -10,18 +10,18 @@ from torch import nn
 from raysweep.workloads.vision import eigen_cam, masked
 
 
-def convolutions(channels: int = 1) -> nn.Sequential:
+def convolutions(channels=1):
     torch.manual_seed(0)
     return nn.Sequential(nn.Conv2d(channels, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
 
 
-def images(count: int = 5, side: int = 8, channels: int = 1) -> torch.Tensor:
+def images(count=5, side=8, channels=1):
     return torch.rand(count, channels, side, side, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize(("side", "patch", "cells"), [(8, 2, 4), (28, 4, 7), (32, 5, 7), (224, 32, 7), (9, 2, 5)])
 @pytest.mark.parametrize("ratio", [0.1, 0.6, 0.75])
-def test_every_mask_covers_the_stated_number_of_whole_patches(side: int, patch: int, cells: int, ratio: float) -> None:
+def test_every_mask_covers_the_stated_number_of_whole_patches(side, patch, cells, ratio):
     masks = masked.masks(3, "any", 4, side, ratio)
     assert masks.shape == (4, 1, side, side)
     assert masked.patch_of(side) == patch
@@ -31,7 +31,7 @@ def test_every_mask_covers_the_stated_number_of_whole_patches(side: int, patch: 
     assert not np.array_equal(masks[0], masks[1])
 
 
-def test_masks_are_those_of_seed_and_role_whatever_the_number_of_images() -> None:
+def test_masks_are_those_of_seed_and_role_whatever_the_number_of_images():
     one = masked.masks(3, "epoch 1, batch 2", 10, 28, 0.6)
     assert torch.equal(one, masked.masks(3, "epoch 1, batch 2", 10, 28, 0.6))
     assert torch.equal(one[:4], masked.masks(3, "epoch 1, batch 2", 4, 28, 0.6))
@@ -40,7 +40,7 @@ def test_masks_are_those_of_seed_and_role_whatever_the_number_of_images() -> Non
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_loss_is_the_mean_absolute_error_of_masked_pixels_alone(channels: int) -> None:
+def test_the_loss_is_the_mean_absolute_error_of_masked_pixels_alone(channels):
     pixels, predicted = images(channels=channels), images(channels=channels).flip(0)
     at = masked.masks(0, "any", 5, 8, 0.6)
     errors = (predicted - pixels).abs().numpy()[at.expand(-1, channels, -1, -1).numpy() > 0]
@@ -51,18 +51,18 @@ def test_the_loss_is_the_mean_absolute_error_of_masked_pixels_alone(channels: in
     assert not torch.equal(masked.loss(predicted, torch.where(at > 0, pixels + 7, pixels), at), loss)
 
 
-def reconstruction(encoder: nn.Module, shape: tuple[int, int] = (1, 8), **row: float) -> masked.Reconstruction:
+def reconstruction(encoder, shape=(1, 8), **row):
     return masked.Reconstruction(encoder, shape, {"seed": 0, "mask_ratio": 0.6, **row})
 
 
-def test_the_encoder_does_not_see_masked_pixels() -> None:
+def test_the_encoder_does_not_see_masked_pixels():
     model = reconstruction(convolutions())
     pixels, at = images(), masked.masks(0, "any", 5, 8, 0.6)
     assert torch.equal(model(pixels, at), model(torch.where(at > 0, 9.0, pixels), at))
     assert not torch.equal(model(pixels, at), model(torch.where(at > 0, pixels, 9.0), at))
 
 
-def test_the_token_stands_in_every_masked_patch() -> None:
+def test_the_token_stands_in_every_masked_patch():
     model = reconstruction(nn.Identity(), (1, 9))  # one pixel for each place: patches of 2, the last cut off
     with torch.no_grad():
         model.token.copy_(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
@@ -73,14 +73,14 @@ def test_the_token_stands_in_every_masked_patch() -> None:
 
 
 @pytest.mark.parametrize(("pool", "square"), [(1, 1), (2, 2), (4, 4), (5, 8)])
-def test_one_layer_gives_every_pixel_whatever_the_stride_of_the_encoder(pool: int, square: int) -> None:
+def test_one_layer_gives_every_pixel_whatever_the_stride_of_the_encoder(pool, square):
     model = reconstruction(nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.MaxPool2d(pool)), (3, 8))
     assert model.square == square
     assert model(images(channels=3), masked.masks(0, "any", 5, 8, 0.6)).shape == (5, 3, 8, 8)
 
 
 @pytest.mark.parametrize(("count", "side"), [(30, 8), (700, 8), (700, 9)])  # 700 are more than are predicted at a time
-def test_predicting_the_mean_has_the_loss_that_a_hand_computes(count: int, side: int) -> None:
+def test_predicting_the_mean_has_the_loss_that_a_hand_computes(count, side):
     model = reconstruction(convolutions(), (1, side), seed=5)
     bytes_ = (images(count, side) * 255).byte()
     pixels = bytes_.double().numpy() / 127.5 - 1
@@ -92,14 +92,14 @@ def test_predicting_the_mean_has_the_loss_that_a_hand_computes(count: int, side:
     assert model.held_out_loss(bytes_) == pytest.approx(expected, rel=1e-5)
 
 
-def trained(model: masked.Reconstruction, pixels: torch.Tensor, epochs: int = 10) -> list[float]:
+def trained(model, pixels, epochs=10):
     """The loss of each step."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     batches = np.array_split(np.arange(len(pixels)), 10)
     return [float(one) for epoch in range(epochs) for one in model.descend(optimizer, pixels, batches, epoch)]
 
 
-def test_training_learns_what_is_behind_the_masks() -> None:
+def test_training_learns_what_is_behind_the_masks():
     bright = torch.rand(200, 1, 1, 1, generator=torch.Generator().manual_seed(1))
     stripes = (255 * (torch.arange(8) % 4 < 2).float() * bright).byte().expand(200, 1, 8, 8).contiguous()
     model = reconstruction(convolutions())
@@ -109,19 +109,19 @@ def test_training_learns_what_is_behind_the_masks() -> None:
     assert float(model.token.detach().abs().max()) > 0
 
 
-def losses_at_rest(batches: list[np.ndarray], epoch: int, done: int = 0) -> list[float]:
+def losses_at_rest(batches, epoch, done=0):
     """The loss of each step of a model that does not change."""
     model = reconstruction(convolutions())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     return [float(one) for one in model.descend(optimizer, (images(40) * 255).byte(), batches, epoch, done)]
 
 
-def test_an_interrupted_epoch_goes_on_with_its_masks() -> None:
+def test_an_interrupted_epoch_goes_on_with_its_masks():
     batches = np.array_split(np.arange(40), 4)
     assert losses_at_rest(batches, epoch=3, done=2) == losses_at_rest(batches, epoch=3)[2:]
 
 
-def test_the_decoder_is_saved_apart_from_the_encoder() -> None:
+def test_the_decoder_is_saved_apart_from_the_encoder():
     model = reconstruction(convolutions())
     trained(model, (images(40) * 255).byte(), epochs=1)
     assert set(model.decoder()) == {"token", "layer.weight", "layer.bias"}
@@ -131,7 +131,7 @@ def test_the_decoder_is_saved_apart_from_the_encoder() -> None:
     assert all(torch.equal(values, model.decoder()[name]) for name, values in other.decoder().items())
 
 
-def planted(*places: tuple[int, int], channels: int = 6, side: int = 14) -> torch.Tensor:
+def planted(*places, channels=6, side=14):
     """Activations of one image, (1, channels, side, side): one direction at these places, small elsewhere."""
     generator = torch.Generator().manual_seed(2)
     direction, result = (
@@ -147,7 +147,7 @@ def planted(*places: tuple[int, int], channels: int = 6, side: int = 14) -> torc
     "places", [[(2, 2)], [(2, 2), (10, 3)], [(0, 0), (12, 12), (0, 12)], [(1, 1), (1, 7), (7, 1), (11, 11)]]
 )
 @pytest.mark.parametrize("sign", [1, -1])
-def test_planted_blobs_are_counted_one_by_one(places: list[tuple[int, int]], sign: int) -> None:
+def test_planted_blobs_are_counted_one_by_one(places, sign):
     maps = eigen_cam.heat_maps(sign * planted(*places), 28)
     assert maps.shape == (1, 28, 28)
     assert eigen_cam.peaks(maps).tolist() == [len(places)]
@@ -155,7 +155,7 @@ def test_planted_blobs_are_counted_one_by_one(places: list[tuple[int, int]], sig
     assert maps[0, 2 * row + 1, 2 * column + 1] > 0.9
 
 
-def test_a_peak_is_above_the_middle_of_least_and_greatest() -> None:
+def test_a_peak_is_above_the_middle_of_least_and_greatest():
     result = torch.full((1, 9, 9), 0.4)
     result[0, 1, 1], result[0, 1, 7], result[0, 7, 1] = 1.0, 0.75, 0.65  # the middle is 0.7
     assert eigen_cam.peaks(result).tolist() == [2]
@@ -165,7 +165,7 @@ def test_a_peak_is_above_the_middle_of_least_and_greatest() -> None:
     assert eigen_cam.peaks(result).tolist() == [2]
 
 
-def test_a_heat_map_is_the_projection_on_the_first_right_singular_vector() -> None:
+def test_a_heat_map_is_the_projection_on_the_first_right_singular_vector():
     activations = torch.rand(3, 5, 4, 4, generator=torch.Generator().manual_seed(3))
     for image, each in zip(activations, eigen_cam.heat_maps(activations, 4), strict=True):
         matrix = image.double().numpy().reshape(5, 16).T
@@ -176,7 +176,7 @@ def test_a_heat_map_is_the_projection_on_the_first_right_singular_vector() -> No
         np.testing.assert_allclose(each.numpy().ravel(), expected, atol=1e-9)
 
 
-def test_activations_that_are_alike_everywhere_have_no_peak() -> None:
+def test_activations_that_are_alike_everywhere_have_no_peak():
     activations = torch.cat(
         [torch.zeros(1, 5, 4, 4), torch.full((1, 5, 4, 4), 0.3), planted((1, 1), channels=5, side=4)]
     )
@@ -185,7 +185,7 @@ def test_activations_that_are_alike_everywhere_have_no_peak() -> None:
     assert float(maps[:2].abs().max()) == 0
 
 
-def test_a_net_that_is_not_finite_has_no_map_and_no_peaks() -> None:
+def test_a_net_that_is_not_finite_has_no_map_and_no_peaks():
     maps = eigen_cam.heat_maps(torch.cat([planted((2, 2)), planted((2, 2)) * torch.nan]), 28)
     assert eigen_cam.peaks(maps)[0] == 1
     assert np.isnan(eigen_cam.peaks(maps)[1])
