@@ -256,7 +256,8 @@ def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0
     def drawn(line: Line) -> Drawn[Line]:
         k = index[key(line.where)]
         label = short(single, line.where[single], workload) if single else settings(line.where, workload)
-        return Drawn(k, label, settings(line.where, workload), shades[k], MARKERS[k % len(MARKERS)], line)
+        name = label if isinstance(line.where.get(single), str) else settings(line.where, workload)
+        return Drawn(k, label, name, shades[k], MARKERS[k % len(MARKERS)], line)
 
     titles = [in_full(panel.where, workload) for panel in panels_of]
     figure, axes = panels(len(titles), 3.8, titles, columns)

@@ -108,11 +108,11 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
     sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
-    if len(sheet.axes) == 1 and not categories and np.isfinite(at).all():
-        draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
+    measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
+    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    hidden = all(
+    hidden = not apart and all(
         drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
     points, in_caption = points_in_words(plot.panels, finding, hidden)
@@ -171,11 +171,12 @@ def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart:
     panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
 
 
-def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> None:
-    """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it."""
+def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> bool:
+    """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it; false
+    without either, or with values that are not positive."""
     expected = [expected_at(line) for line in sheet.every]
     if not all(len(one) and (one > 0).all() for one in expected):
-        return
+        return False
     lower = drawing.below(sheet.figure, sheet.axes[0])
     drawing.zero_rule(lower)
     for line, one in zip(sheet.lines[0], expected, strict=True):
@@ -183,6 +184,7 @@ def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic:
         at = scales.shifted(line.data.means.x, float(aside[line.index]), logarithmic)
         line.points(lower, at, centre, (low, high), 1.1, 1.8)
     lower.set_ylabel("above the\nlaw (%)" if len(sheet.every[0].fitted) else "above\ntheory (%)")
+    return True
 
 
 def expected_at(line: Series) -> np.ndarray:

@@ -74,8 +74,11 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     look = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
     label = "mean " + axis_label(metric, workload)
     bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label=label, **look)
-    bar.minorticks_off()
-    bar.ax.yaxis.set_major_formatter("{x:g}")
+    if over_decades:
+        ends = np.array([norm.vmin, norm.vmax])
+        bar.set_ticks(scales.asinh_ticks(ends, norm.linear_width))
+        bar.ax.yaxis.set_major_formatter("{x:g}")
+        bar.minorticks_off()
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
     there = {sign for grid in grids for sign in (1, -1) if (grid.signs == sign).any()}
     spread = any((grid.high > grid.low).any() for grid in grids)
