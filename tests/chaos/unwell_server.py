@@ -5,12 +5,8 @@ import http.client
 import http.server
 import random
 import threading
-from typing import Literal
 
 from tests.chaos.tracking_server import Server
-
-Illness = Literal["refuses", "loses", "hangs"]
-"""What becomes of a request: answered 500; carried out and answered 500; carried out and never answered."""
 
 
 class UnwellServer(Server):
@@ -37,7 +33,8 @@ class UnwellServer(Server):
 
     @contextlib.contextmanager
     def unwell(self, illness, share=1.0):
-        """While the block runs, this share of the requests is treated so. Those that hang are let go at its end."""
+        """While the block runs, this share of the requests `refuses` (is answered 500), `loses` (is carried out and
+        answered 500) or `hangs` (is carried out and never answered until the end of the block)."""
         self.well_again.clear()
         self.illness, self.share = illness, share
         try:

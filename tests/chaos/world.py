@@ -53,7 +53,7 @@ class Expected:
     """What an undisturbed sweep and its companion leave behind. seconds: how long the sweep takes; events: how much
     happens meanwhile."""
 
-    things: left.Things
+    things: dict[tuple, object]
     seconds: float
     events: int
 

@@ -1,10 +1,4 @@
-"""Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
-
-Real processes, real kills, a real MLflow server. Beside these: test_driver_ends (kill -9, Ctrl-C, SIGTERM, SIGHUP, two
-drivers), test_stopping (signals), test_mlflow_away, test_sweep (rows that fail), test_ray (a worker that dies),
-test_full_disk, test_ledger and test_store_damage (damage), test_store_crashes, test_interrupted_mirror, test_mirror,
-and test_chaos, where it all happens at random moments.
-"""
+"""Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had."""
 
 import contextlib
 import os
@@ -33,9 +27,6 @@ INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 def begun(database):
     return sql(database, "SELECT COUNT(*) FROM runs") > [(0,)]
-
-
-# Told to end, and not told
 
 
 def test_a_driver_under_nohup_outlives_its_terminal(sandbox, drive, storage, tmp_path):
@@ -71,10 +62,15 @@ def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_lef
     assert driven.returncode == 130, err
     assert time.monotonic() - start < 25
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
-    (tmp_path / "go").touch()
-    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
-    assert values(storage) == [0, 1, 2, 3]
+    assert_goes_on(storage, tmp_path, "--no-report")
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+
+def assert_goes_on(storage, folder, *options, **more):
+    """A resume ends the sweep, and what Ray needed is gone."""
+    (folder / "go").touch()
+    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", *options, **more))
+    assert values(storage) == [0, 1, 2, 3]
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
@@ -94,12 +90,8 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox, drive, 
         driven.communicate(timeout=PATIENCE)
         until(lambda: not in_session(driven.pid))
         assert len(os.listdir(temporary)) == 1
-        (tmp_path / "go").touch()
-        resume = ("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline")
-        ok(process(*resume, env={"TMPDIR": temporary}))
+        assert_goes_on(storage, tmp_path, *QUIET, env={"TMPDIR": temporary})
         assert os.listdir(temporary) == []
-    assert values(storage) == [0, 1, 2, 3]
-    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
 @pytest.mark.long
@@ -120,9 +112,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part, sandbox, driv
     assert time.monotonic() - lost < 30
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
     assert run_statuses(database)["sweep"] == {"KILLED": 1}
-    (tmp_path / "go").touch()
-    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
-    assert values(storage) == [0, 1, 2, 3]
+    assert_goes_on(storage, tmp_path, "--no-report")
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
 
@@ -139,9 +129,6 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space, 
         assert driven.stderr.readline() == "starting Ray\n"
     ok(process("resume", "small", *arguments, "--executor", "inline"))
     assert len(open_sweep("small", storage).results()) == 6 * 5
-
-
-# A terminal that is gone
 
 
 @pytest.mark.parametrize("output", ["pipe", "terminal", "closed from the start"])
@@ -161,9 +148,6 @@ def test_a_driver_that_nobody_listens_to_goes_on(output, sandbox, drive, storage
     (tmp_path / "go").touch()
     assert driven.wait(timeout=PATIENCE) == 0
     assert values(storage) == [0, 1, 2, 3]
-
-
-# Nodes
 
 
 def test_a_machine_that_goes_has_a_budget_of_its_own():
@@ -215,9 +199,6 @@ def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox, drive,
         assert values(storage) == [0, 1, 2, 3, 4, 5]
     finally:
         cluster.shutdown()
-
-
-# What a killed driver leaves lying
 
 
 def test_folders_that_a_copy_lost_are_made_again(call, space, storage):

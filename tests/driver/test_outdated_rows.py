@@ -1,7 +1,6 @@
 """Rows that are no longer what they would be today: content, code and metrics that changed since they were computed."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +8,10 @@ import pytest
 from conftest import run, told
 
 from raysweep.errors import InputError
-from raysweep.sweep import Sweep
 from raysweep.workloads.declaration import Cost, Metric, Parameter, Stage, Workload
 from raysweep.workloads.rows import Result
 
 WORLD = {}
-Swept = Callable[..., tuple[Sweep, list[str]]]
 
 
 def learn(rows, parent, context):

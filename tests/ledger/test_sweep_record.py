@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from conftest import QUIET, ok, refused
 from functions import quietly
+from spaces import small_space
 
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
+from raysweep.storage.sealed import seal, unseal
 
 
 def content(folder):
@@ -45,6 +47,28 @@ def test_a_damaged_record_is_one_line_with_its_remedy(call, small):
     file.unlink()
     ok(call("run", space, "--storage", small.parent, *QUIET))
     assert call("results", "small", "--storage", small.parent).out == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", "3", "null", "{}", '{"format": 2}', '{"format": 1}'),
+        *({"sweep": "../small"}, {"sweep": None}, {"sweep_id": "x' or tags.`a` = 'b"}, {"sweep_id": 3}),
+        *({"tracking_uri": [1]}, {"store": 3}, {"format": "!!python"}, {"space": []}, {"space": None}),
+        *({"created": None, "more": 1}, {"space": small_space(workload="gone")}),
+    ],
+)
+def test_a_record_that_cannot_be_understood_is_one_line_and_stays(content, call, small):
+    """A text, or a sealed record with strange values."""
+    file, space = small / "sweep.json", small.parent.parent / "small.yaml"
+    sealed = content if isinstance(content, str) else seal({**unseal(file.read_bytes()), **content})
+    file.write_bytes(sealed.encode() if isinstance(sealed, str) else sealed)
+    before = file.read_bytes()
+    for words in (["run", space], *([word, "small"] for word in ("resume", "status", "results"))):
+        refused(call(*words, "--storage", small.parent), f"{file}: ")
+    refused(call("delete", "small", "--yes", "--storage", small.parent), f"{file}: ")
+    assert str(file) in ok(call("list", "--storage", small.parent)).out
+    assert file.read_bytes() == before
 
 
 def test_a_record_from_before_the_seal_is_read_and_sealed_at_its_next_write(call, small):

@@ -1,7 +1,6 @@
 """The queue of packs: what can begin, in which order, and how near that comes to the best that any order could do."""
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,12 +10,9 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.queue import PackQueue
 from raysweep.plan.resources import Resources
 
-Graph = Sequence[tuple[float, Sequence[int]]]
-"""Packs, parents first: of each the seconds, and the packs before it."""
-
 
 def packs_of(graph):
-    """Every pack with something after it is one of stages."""
+    """Of the seconds of each, parents first, and the packs before it. One with something after it is one of stages."""
     parents = {other for _, before in graph for other in before}
     result = []
     for number, (seconds, before) in enumerate(graph):

@@ -4,7 +4,6 @@ import itertools
 import random
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ from raysweep.plan.cells import Cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.resources import Resources
 from raysweep.stages.store import Store
-
-Row = dict[str, Any]
-Path_ = tuple[Any, ...]
 
 
 def planned(made, rows, seeds, keep, folder):

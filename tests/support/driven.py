@@ -2,9 +2,7 @@
 
 import contextlib
 import sqlite3
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 from conftest import driving, until
@@ -12,8 +10,6 @@ from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
-
-Drive = Callable[..., subprocess.Popen[str]]
 
 
 def some_waiting(folder, computed=2, waiting=2):
