@@ -25,19 +25,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = (
-    "checkpoint_rows",
-    "driven",
-    "image_files",
-    "language_fixtures",
-    "servers",
-    "store_sweeps",
-)  # of tests/support
+pytest_plugins = ("checkpoint_rows", "driven", "image_files", "language_fixtures", "servers")  # of tests/support
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
 pytest.register_assert_rewrite("stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
+ONE_AFTER_ANOTHER_ON_RAY = """
+import sys
+from raysweep.main import main
+for space in sys.argv[2:]:
+    try:
+        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
+        print(0, flush=True)
+    except SystemExit as stop:
+        print(stop.code, flush=True)
+"""
 
 
 @dataclass(frozen=True)

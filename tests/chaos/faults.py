@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from tests.chaos.sweeps import PATIENCE, Sweep
-from tests.chaos.unwell_server import UnwellServer
+from tests.chaos.tracking_server import UnwellServer
 from tests.chaos.waiting import wait_for
 
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP

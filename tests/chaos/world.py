@@ -19,7 +19,7 @@ from tests.chaos import left
 from tests.chaos.damages import DAMAGES
 from tests.chaos.faults import LIVES, Disturbance, choices
 from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, environment, kinds, site
-from tests.chaos.unwell_server import UnwellServer
+from tests.chaos.tracking_server import UnwellServer
 
 OFTEN = 6
 """Faults that strike while as much happens as in one undisturbed sweep."""

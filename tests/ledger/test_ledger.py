@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 from conftest import QUIET, assert_same_rows, files_of, ok
@@ -235,3 +236,19 @@ def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path, monkeypatc
     assert files.create(tmp_path / "file", b"first")
     assert not files.create(tmp_path / "file", b"second")
     assert files_of(tmp_path) == {"file": b"first"}
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_write_that_is_interrupted_says_so_and_leaves_no_half_file(tmp_path, shifted):
+    path, replace = tmp_path / "lease.json", os.replace
+    path.write_bytes(b"before")
+
+    def interrupted(source, target):
+        if shifted:
+            replace(source, target)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(os, "replace", interrupted), pytest.raises(KeyboardInterrupt):
+        files.replace(path, b"after")
+    assert path.read_bytes() == (b"after" if shifted else b"before")
+    assert os.listdir(tmp_path) == ["lease.json"]
