@@ -50,35 +50,24 @@ def started(folder, temporary, environment):
         free.bind(("", 0))
         port = free.getsockname()[1]
     address = f"{ray._private.services.get_node_ip_address()}:{port}"
-    (folder / "cluster.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "cluster_name": "growing",
-                "max_workers": 2,
-                "upscaling_speed": 1.0,
-                "idle_timeout_minutes": 5,
-                "head_node_type": "ray.head.default",
-                "auth": {},
-                "file_mounts": {},
-                **{key: [] for key in EMPTY},
-                "provider": {
-                    "type": "fake_multinode",
-                    "gcs_address": address,
-                    "disable_node_updaters": True,
-                    "disable_launch_config_check": True,
-                },
-                "available_node_types": {
-                    "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-                    "worker": {
-                        "resources": {"CPU": 1, "GPU": 1},
-                        "node_config": {},
-                        "min_workers": 0,
-                        "max_workers": 2,
-                    },
-                },
-            }
-        )
-    )
+    kinds = {"ray.head.default": ({"CPU": 0}, 0), "worker": ({"CPU": 1, "GPU": 1}, 2)}
+    configuration = {
+        "cluster_name": "growing",
+        "max_workers": 2,
+        "upscaling_speed": 1.0,
+        "idle_timeout_minutes": 5,
+        "head_node_type": "ray.head.default",
+        "auth": {},
+        "file_mounts": {},
+        **{key: [] for key in EMPTY},
+        "provider": {"type": "fake_multinode", "gcs_address": address}
+        | dict.fromkeys(("disable_node_updaters", "disable_launch_config_check"), True),
+        "available_node_types": {
+            kind: {"resources": of_one, "node_config": {}, "min_workers": 0, "max_workers": most}
+            for kind, (of_one, most) in kinds.items()
+        },
+    }
+    (folder / "cluster.yaml").write_text(yaml.safe_dump(configuration))
     starting = "-m ray.scripts.scripts start --head --block --disable-usage-stats --include-dashboard=false"
     options = {"port": port, "temp-dir": temporary, "autoscaling-config": folder / "cluster.yaml", "num-cpus": 0}
     with (folder / "head.log").open("wb") as log:
