@@ -174,37 +174,3 @@ def test_a_metric_that_is_added_later_trains_nothing(finished, tmp_path):
     assert [row["accuracy"] for row in found] == [row["accuracy"] for row in before]
     assert all(0 < row["loss"] < 10 for row in found)
     assert len({row["loss"] for row in found}) == 8
-
-
-@pytest.mark.long
-def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(sandbox, storage, tmp_path):
-    """Each stage is a module here, and says so."""
-    net = (DIGITS / "digits" / "net.py").read_text()
-    stages = ("pretrain", "finetune", "evaluate")
-    parts = re.split(rf"(?=^def (?:{'|'.join(stages)})\()", net, flags=re.MULTILINE)
-    own = 'run="digits.{0}:{0}", sources=("digits.common", "digits.{0}")'
-    declared = [(f'run="digits.net:{stage}"', own.format(stage)) for stage in stages]
-    older, newer = (tmp_path / name for name in ("older", "newer"))
-    for folder in (older, newer):
-        environment = edition(folder, __init__=declared)
-        (folder / "digits" / "net.py").unlink()
-        (folder / "digits" / "common.py").write_text(parts[0])
-        for stage, text in zip(stages, parts[1:], strict=True):
-            (folder / "digits" / f"{stage}.py").write_text(f"from digits.common import *\n\n\n{text}")
-    changed = newer / "digits" / "finetune.py"
-    changed.write_text(changed.read_text().replace("[few] * 50", "[few] * 5"))
-    first = process(*arguments(storage), env={"PYTHONPATH": str(older)})
-    assert said_of_stages(first) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
-    before = rows(storage)
-    pretrained = kept(storage, "pretrain")
-    again = arguments(storage, "--on-code-change", "recompute")
-    shown = process(*again, "--dry-run", env=environment)
-    assert re.search(r"pretrain +6 distinct: 0 new, 6 reused", shown.out), shown.out
-    assert re.search(r"finetune +8 distinct: 8 new", shown.out)
-    assert re.search(r"evaluate +8 distinct: 8 new", shown.out)
-    second = process(*again, env=environment)
-    assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 begun again"
-    assert kept(storage, "pretrain") == pretrained
-    assert all(one["accuracy"] != other["accuracy"] for one, other in zip(before, rows(storage), strict=True))
-    curves = raysweep.open("digits", storage).curves()
-    assert curves[curves["stage"] == "finetune"]["step"].max() == 5

@@ -151,6 +151,17 @@ def test_rows_of_stages_of_other_code_are_computed_again_with_them(swept):
     assert "two: all 4 rows are there; nothing to compute" in messages
 
 
+def test_changed_code_of_one_stage_computes_that_stage_and_what_follows(swept):
+    learning, judging = declared().stages
+    swept(declared())
+    judging = replace(judging, sources=("made_up_chain",))
+    swept(replace(declared(), stages=(learning, judging)), on_code_change="recompute")
+    assert (calls("learn"), calls("judge")) == (0, 4)
+    learning = replace(learning, sources=("spaces",))
+    swept(replace(declared(), stages=(learning, judging)), on_code_change="recompute")
+    assert (calls("learn"), calls("judge")) == (2, 4)
+
+
 def test_a_metric_without_a_value_is_not_one_that_a_stage_lacks(swept):
     made = declared(("fit", "other"))
     two = replace(made, stages=(replace(made.stages[0], run="test_outdated_rows:half"), made.stages[1]))

@@ -28,45 +28,40 @@ def clock(monkeypatch):
     return clock
 
 
-def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(clock):
-    """Ray takes 20 seconds to start here; then a stage of 2 s, of 12 s that are estimated, takes 4 s."""
+@pytest.mark.parametrize(
+    ("rows", "seconds", "events"),
+    [
+        (
+            *(10, 12.0),  # Ray takes 20 seconds to start; then a stage of 2 s takes 4 s
+            [
+                (20.0, None, "0 of 10 rows, 20 s so far"),
+                (24.0, (0, 2.0, 4.0), "0 of 10 rows, 18 s left"),
+                (32.0, (5, 5.0, 3.0), "5 of 10 rows, 0.4167 rows/s, 8.3 s left"),
+                (40.0, (5, 5.0, 3.0), "10 of 10 rows, 0.5 rows/s, 40 s"),
+            ],
+        ),
+        # stages of 0.1 s take three minutes on a busy machine
+        (1440, 200.0, [(187.0, (0, 0.1, 187.0), "0 of 1,440 rows, 64 min 59 s left")]),
+        (
+            *(10, 100.0),  # a pack of 2 s is done; the next one takes all the rest and ends late
+            [
+                (2.0, (1, 2.0, 2.0), "1 of 10 rows, 0.5 rows/s, 98 s left"),
+                (62.0, None, "1 of 10 rows, 0.01613 rows/s, 38 s left"),
+                (110.0, None, "1 of 10 rows, 0.009091 rows/s, 110 s so far, more than estimated"),
+                (110.0, (9, 98.0, 108.0), "10 of 10 rows, 0.09091 rows/s, 110 s"),
+            ],
+        ),
+    ],
+    ids=["a slow start is not the pace", "a small first pack does not make days", "time left falls"],
+)
+def test_the_line_says_how_much_time_is_left(rows, seconds, events, clock):
     shown = Progress()
-    shown.expect(10, 12.0)
-    clock.now = 20.0
-    assert shown.line() == "0 of 10 rows, 20 s so far"
-    clock.now = 24.0
-    shown.advance(0, 2.0, 4.0)
-    assert shown.line() == "0 of 10 rows, 18 s left"
-    clock.now = 32.0
-    shown.advance(5, 5.0, 3.0)
-    assert shown.line() == "5 of 10 rows, 0.4167 rows/s, 8.3 s left"
-    clock.now = 40.0
-    shown.advance(5, 5.0, 3.0)
-    assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
-
-
-def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(clock):
-    """Of 200 s that are estimated, stages of 0.1 s take three minutes on a busy machine."""
-    shown = Progress()
-    shown.expect(1440, 200.0)
-    clock.now = 187.0
-    shown.advance(0, 0.1, 187.0)
-    assert shown.line() == "0 of 1,440 rows, 64 min 59 s left"
-
-
-def test_time_left_falls_while_a_long_pack_is_at_work(clock):
-    """A pack of 2 s is done; the next one takes all the rest and ends late."""
-    shown = Progress()
-    shown.expect(10, 100.0)
-    clock.now = 2.0
-    shown.advance(1, 2.0, 2.0)
-    assert shown.line() == "1 of 10 rows, 0.5 rows/s, 98 s left"
-    clock.now = 62.0
-    assert shown.line() == "1 of 10 rows, 0.01613 rows/s, 38 s left"
-    clock.now = 110.0
-    assert shown.line() == "1 of 10 rows, 0.009091 rows/s, 110 s so far, more than estimated"
-    shown.advance(9, 98.0, 108.0)
-    assert shown.line() == "10 of 10 rows, 0.09091 rows/s, 110 s"
+    shown.expect(rows, seconds)
+    for now, advance, line in events:
+        clock.now = now
+        if advance:
+            shown.advance(*advance)
+        assert shown.line() == line
 
 
 def test_a_sweep_in_which_nothing_ends_says_so(clock):

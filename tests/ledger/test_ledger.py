@@ -185,17 +185,11 @@ def table(call, storage):
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in json.loads(outcome.out)]
 
 
-@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "no trailer"])
-def test_a_damaged_segment_is_told_left_out_and_computed_again(damage, call, sweep, storage):
+def test_a_damaged_segment_is_told_left_out_and_computed_again(call, sweep, storage):
     before = table(call, storage)
     path = sorted(sweep.iterdir())[1]
     whole = path.read_bytes()
-    spoilt = {
-        "flipped": whole[:200] + bytes([whole[200] ^ 4]) + whole[201:],
-        "cut": whole[: len(whole) // 2],
-        "empty": b"",
-        "no trailer": b"".join(whole.splitlines(keepends=True)[:-1]),
-    }[damage]
+    spoilt = whole[:200] + bytes([whole[200] ^ 4]) + whole[201:]
     lost = len(whole.splitlines()) - 1
     path.write_bytes(spoilt)
 
