@@ -1,7 +1,5 @@
 """By what factor the best rate of a setting differs from that of the first one."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ from raysweep.workloads import get
 
 def bowls(factors, draws=4, noise=0.01):
     """Losses whose best rate is 0.003 times a factor for each depth, at two lengths."""
-    rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
+    rng, rows = np.random.default_rng(0), []
     for depth, factor in factors.items():
         for length in (1.0, 10.0):
             for rate in np.geomspace(1e-4, 1e-1, 11):

@@ -1,8 +1,6 @@
 """Rows of the linear transfer workload with metrics that a test makes, and the finding of an entry about them."""
 
 import itertools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +9,6 @@ from raysweep import workloads
 from raysweep.analyses.findings import one_finding
 
 TRANSFER = workloads.get("linear_transfer")
-Metric = Callable[[pd.DataFrame, np.random.Generator], Any]
-"""Gives the values of a metric from the axes and seeds of the rows."""
 
 
 def rows_with(axes, draws, **metrics):
