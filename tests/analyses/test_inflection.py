@@ -1,31 +1,24 @@
 """Turning points on synthetic curves whose place is known."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
-from raysweep import workloads
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import inflection, optimum
 from raysweep.analyses.question import Question
 
-TRANSFER = workloads.get("linear_transfer")
 LENGTHS = np.linspace(0.5, 6.5, 13)
 DEPTHS = (1, 2, 3)
 
 
-def rows(curve, noise=0.02, x="pretrain_length"):
-    """A risk over x in six draws at each depth."""
-    random = np.random.default_rng(0)
-    return pd.DataFrame(
-        [
-            {"cell": f"{depth} {at}", "seed": seed, "status": "ok", "depth": depth, x: at}
-            | {"risk_finetune": curve(at, depth) + noise * random.normal()}
-            for depth in DEPTHS
-            for at in LENGTHS
-            for seed in range(6)
-        ]
-    )
+def rows(curve):
+    """A risk over the length in six draws at each depth."""
+
+    def risk(rows, random):
+        return curve(rows["pretrain_length"], rows["depth"]) + 0.02 * random.standard_normal(len(rows))
+
+    return rows_with({"depth": DEPTHS, "pretrain_length": LENGTHS}, 6, risk_finetune=risk)
 
 
 def finding_of(frame, kind=inflection, **options):

@@ -113,24 +113,6 @@ def test_a_verdict_is_what_the_whole_interval_proves(low, high, word):
 
 
 @pytest.mark.simulation
-def test_censored_lengths_bound_the_slope_and_never_enter_as_optima():
-    # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
-    steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
-    regime = fit_regime(steep, "lr", "length", "loss", "seed")
-    assert regime.located + regime.bounded == len(LENGTHS)
-    assert regime.bounded > 0
-    assert np.isnan(regime.slope)
-    assert regime.low == -np.inf
-    assert -1.2 <= regime.high < 0
-    assert (regime.optimum.table["status"] == "located").sum() == regime.located
-    # a rate that diverges closes the other side
-    closed = steep.assign(status=np.where(steep["lr"] > 0.09, "diverged", "ok"))
-    regime = fit_regime(closed, "lr", "length", "loss", "seed")
-    assert -np.inf < regime.low
-    assert regime.high < 0
-
-
-@pytest.mark.simulation
 def test_draws_that_rise_to_the_last_rate_close_the_side_that_a_censored_length_leaves_open():
     """Five draws of a real sweep, smooth along the rate, hide where each best rate lies, not that it is on the grid."""
     real = next(each for each in sweeps() if (each["depth"], each["seeds"], each["group"]) == (1, 5, 24))

@@ -28,18 +28,6 @@ def test_draws_that_are_missing_far_from_the_zero_do_not_move_it():
     assert 0.9 < np.median(widths) < 1.3
 
 
-def test_a_curve_that_is_steep_at_its_zero_only_is_located():
-    """A root of the distance looks like a kink that lies in no cell."""
-    for points in (8, 12, 20):
-        for number in range(4):
-            rng = np.random.default_rng([6, number])
-            x, root = np.linspace(0, 1, points), rng.uniform(0.3, 0.7)
-            values = np.sign(root - x) * np.abs(root - x) ** 0.7 + 0.003 * rng.standard_normal((8, points))
-            zero = find_zero(x, values, 0.95)
-            assert zero.status == "located"
-            assert abs(zero.crossings[0].estimate - root) * (points - 1) < 0.5
-
-
 @pytest.mark.parametrize("draws", [4, 8])
 def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(draws):
     """Nine slices at once are read at 99.4 %, where the t of few draws is far beyond a normal number. Draws that differ
