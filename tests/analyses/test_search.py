@@ -86,12 +86,11 @@ def test_an_inactive_axis_has_no_value(finding):
     cells = finding.tables["search_cells"]
     assert set(cells.loc[cells["optimizer"] == "adam", "momentum"]) == {None}
     assert cells.loc[cells["optimizer"] == "sgd", "momentum"].notna().all()
-    drawn, row = plots(finding)["ParallelPlot"], finding.explored[0]()
-    place = [axis.name for axis in drawn.axes].index("momentum")
+    drawn = finding.explored[0]()
+    place = [axis["name"] for axis in drawn["axes"]].index("momentum")
     adam = (cells["optimizer"] == "adam").to_numpy()
-    assert np.isnan(drawn.places[adam, place]).all()
-    assert np.isfinite(drawn.places[~adam, place]).all()
-    assert {line["texts"][place] for line, gone in zip(row["lines"], adam, strict=True) if gone} == {"–"}
+    assert [line["at"][place] is None for line in drawn["lines"]] == adam.tolist()
+    assert {line["texts"][place] for line, gone in zip(drawn["lines"], adam, strict=True) if gone} == {"–"}
 
 
 def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best():
@@ -126,9 +125,9 @@ def test_values_lie_on_the_scale_of_their_range(finding):
     assert lr.places([1e-4, 1e-2, 1.0, None])[:3] == pytest.approx([0, 0.5, 1])
     width = next(axis for axis in slices.axes if axis.name == "width")
     assert width.places([16, 128]).tolist() == [0.125, 0.875]
-    parallel = plots(finding)["ParallelPlot"]
-    assert parallel.places.shape == (200, 7)
-    assert np.all(np.diff(parallel.columns[-1]) >= 0)
+    parallel = finding.explored[0]()["lines"]
+    assert np.shape([line["texts"] for line in parallel]) == (200, 7)
+    assert np.all(np.diff([line["at"][-1] for line in parallel]) >= 0)
 
 
 def test_runs_that_were_stopped_early_are_curves():
