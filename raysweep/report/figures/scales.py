@@ -17,7 +17,9 @@ def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
     """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers, far enough apart
     for their labels (for example layers: there is no half layer)."""
     values = np.unique(values)
-    if logarithmic:
+    if logarithmic and values[0] == 0:
+        set_log_from_zero(axis, values)
+    elif logarithmic:
         set_log(axis)
     elif len(values) and np.abs(values).max() >= 1e5:
         axis.set_major_formatter(written)  # else long labels overlap
@@ -46,6 +48,16 @@ def set_log(axis: Any) -> None:
     axis.set_major_locator(Apart())
     axis.set_major_formatter(FuncFormatter(written))
     axis.set_minor_formatter(NullFormatter())
+
+
+def set_log_from_zero(axis: Any, values: np.ndarray) -> None:
+    """Make an axis for 0 and positive values: logarithmic from the least of these, and 0 to their left."""
+    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    scale_of("symlog", linthresh=values[1], linscale=0.5)
+    ticks = LogLocator(subs=(1.0, 3.0) if values[-1] < 100 * values[1] else (1.0,)).tick_values(values[1], values[-1])
+    axis.set_ticks([0.0, *ticks[(ticks >= values[1]) & (ticks <= values[-1])]])
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(written))
 
 
 def written(value: float, position: int | None = None) -> str:
@@ -96,7 +108,8 @@ def spans_decades(values: np.ndarray) -> bool:
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """The position to the right of the grid at which x = inf is drawn; of its reverse, to the left, that of x = 0."""
+    """The position to the right of the grid at which x = inf is drawn."""
+    finite = finite[finite > 0] if logarithmic else finite
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
     u = np.log(finite) if logarithmic else finite
@@ -107,15 +120,6 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
 def shifted(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
     """Positions moved to the right; on a logarithmic axis, by a share."""
     return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
-
-
-def show_zero(panel: Any, above: np.ndarray, near: float) -> None:
-    """Draw the tick of x = 0 and a dotted line that separates it from the logarithmic grid."""
-    panel.axvline(np.sqrt(near * above[0]), color=FAINT, linewidth=0.9, linestyle=":")
-    written, first = panel.xaxis.get_major_formatter(), 0.999 * above[0]
-    panel.xaxis.set_major_formatter(lambda value, position: "" if value < first else written(value, position))
-    panel.text(near, -0.02, "0", transform=panel.get_xaxis_transform(), ha="center", va="top")
-    panel.set_xlim(left=near * (near / above[0]) ** 0.5)
 
 
 def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:
