@@ -14,7 +14,7 @@ SCHEMA = json.loads((DOCS / "report.schema.json").read_text())
 
 @pytest.fixture(autouse=True)
 def _every_finding_follows_the_schema(monkeypatch):
-    made, initialize = list[Finding](), Finding.__init__
+    made, initialize = [], Finding.__init__
 
     def remember(self, *values, **named):
         initialize(self, *values, **named)

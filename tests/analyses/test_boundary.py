@@ -3,32 +3,24 @@
 import numpy as np
 import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
-from raysweep import workloads
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import boundary
-from raysweep.analyses.kinds.boundary import MapsPlot
 from raysweep.analyses.question import Question
-from raysweep.analyses.series import CurvesPlot
 
-TRANSFER = workloads.get("linear_transfer")
 ANGLES, SIZES = np.linspace(10, 90, 9), (0.2, 0.5, 0.8)
 METRIC = "transferability_finetune"
 
 
-def rows(edge, noise=0.01, metric=METRIC):
+def rows(edge, metric=METRIC):
     """A metric that falls through 0 at `edge(gamma)`, in six draws."""
-    random = np.random.default_rng(0)
-    return pd.DataFrame(
-        [
-            {"cell": f"{size} {angle}", "seed": seed, "status": "ok", "gamma": size, "overlap_angle": angle}
-            | {metric: (edge(size) - angle) / 60 + noise * random.normal()}
-            for size in SIZES
-            for angle in ANGLES
-            for seed in range(6)
-        ]
-    )
+
+    def falls(rows, random):
+        return (edge(rows["gamma"]) - rows["overlap_angle"]) / 60 + 0.01 * random.standard_normal(len(rows))
+
+    return rows_with({"gamma": SIZES, "overlap_angle": ANGLES}, 6, **{metric: falls})
 
 
 def finding_of(frame, design=None, **options):
@@ -108,9 +100,7 @@ def test_two_curves_cross_where_their_difference_is_zero():
 def test_the_figures_are_a_map_and_its_slices_with_their_zeros():
     finding = finding_of(rows(lambda size: 40 + 20 * size))
     maps, slices = finding.plots()
-    assert isinstance(maps, MapsPlot)
     assert (maps.x, maps.y, maps.metric, len(maps.maps)) == ("overlap_angle", "gamma", METRIC, 1)
-    assert isinstance(slices, CurvesPlot)
     assert [line.where for line in slices.panels[0].lines] == [{"gamma": size} for size in SIZES]
     assert [line.place[0] for line in slices.panels[0].lines if line.place] == list(finding.table["estimate"])
 

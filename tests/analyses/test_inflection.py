@@ -1,33 +1,24 @@
 """Turning points on synthetic curves whose place is known."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
-from raysweep import workloads
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import inflection, optimum
-from raysweep.analyses.places import PlacesPlot
 from raysweep.analyses.question import Question
-from raysweep.analyses.series import CurvesPlot
 
-TRANSFER = workloads.get("linear_transfer")
 LENGTHS = np.linspace(0.5, 6.5, 13)
 DEPTHS = (1, 2, 3)
 
 
-def rows(curve, noise=0.02, x="pretrain_length"):
-    """A risk over x in six draws at each depth."""
-    random = np.random.default_rng(0)
-    return pd.DataFrame(
-        [
-            {"cell": f"{depth} {at}", "seed": seed, "status": "ok", "depth": depth, x: at}
-            | {"risk_finetune": curve(at, depth) + noise * random.normal()}
-            for depth in DEPTHS
-            for at in LENGTHS
-            for seed in range(6)
-        ]
-    )
+def rows(curve):
+    """A risk over the length in six draws at each depth."""
+
+    def risk(rows, random):
+        return curve(rows["pretrain_length"], rows["depth"]) + 0.02 * random.standard_normal(len(rows))
+
+    return rows_with({"depth": DEPTHS, "pretrain_length": LENGTHS}, 6, risk_finetune=risk)
 
 
 def finding_of(frame, kind=inflection, **options):
@@ -74,11 +65,9 @@ def test_curves_without_a_turn_say_which_way_they_go(curve, outcome):
 def test_the_figures_are_places_over_depth_and_curves_that_mark_them():
     finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
     places, curves = finding.plots()
-    assert isinstance(places, PlacesPlot)
     assert (places.x, places.along, places.placed, places.every) == ("pretrain_length", "depth", "minimum", 1)
     (line,) = places.panels[0].lines
     assert line.table["estimate"].to_numpy() == pytest.approx([2, 3, 4], abs=0.2)
-    assert isinstance(curves, CurvesPlot)
     lines = curves.panels[0].lines
     assert [line.where for line in lines] == [{"depth": depth} for depth in DEPTHS]
     marked = [line.place[0] for line in lines if line.place]

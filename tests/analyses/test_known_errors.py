@@ -83,7 +83,6 @@ def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals():
     (plot,) = (one for one in finding.plots() if isinstance(one, CurvesPlot))
     table = first_table(finding, workload, 8)
     for line, row in zip((line for panel in plot.panels for line in panel.lines), finding.table.index, strict=True):
-        assert line.place is not None
         assert line.place[1:3] == tuple(finding.table.loc[row, ["points_from", "points_to"]])
         assert table.rows[row][1].endswith(f"[{line.place[1]:.2e}, {line.place[2]:.2e}]".replace("e+", "e"))
 

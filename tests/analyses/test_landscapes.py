@@ -1,14 +1,12 @@
 """Values on a grid: how much higher they are than in the middle, beside the setting in which they rise least."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from logging_workload import WORKLOAD
 
 from raysweep.analyses.finding import Outcome
-from raysweep.analyses.kinds.landscape import LandscapePlot, run
+from raysweep.analyses.kinds.landscape import run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError
@@ -18,7 +16,7 @@ PLACES = np.linspace(-1, 1, 5)
 
 def finding_of(heights, seeds=3, **options):
     """Surfaces seed + (height + seed / 10) · (x² + y²), a height for each rate. Their mean is the height."""
-    rows, points = list[dict[str, Any]](), list[dict[str, Any]]()
+    rows, points = [], []
     for rate, height in heights.items():
         for seed in range(seeds):
             row = {"sweep": "s", "cell": f"c{rate:g}", "seed": seed}
@@ -53,7 +51,6 @@ def test_each_setting_has_its_rise_over_the_middle_and_how_much_more_it_is_in_eq
 def test_the_figure_has_one_draw_of_each_setting_and_the_table_every_value():
     one = finding_of({0.5: 1.0, 1.0: 8.0})
     (plot,) = one.plots()
-    assert isinstance(plot, LandscapePlot)
     assert (plot.seed, plot.every, [surface.where for surface in plot.surfaces]) == (0, 2, [{"rate": 0.5}, {"rate": 1}])
     assert plot.surfaces[1].draws[0][2, 2] == 0
     table = one.tables["landscape_values"]

@@ -9,7 +9,7 @@ from scipy.stats import t
 
 from raysweep import workloads
 from raysweep.analyses.finding import Needed, Outcome
-from raysweep.analyses.kinds.learning_curves import LearningPlot, run
+from raysweep.analyses.kinds.learning_curves import run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError
@@ -85,7 +85,6 @@ def test_a_setting_whose_draws_are_ok_but_logged_nothing_is_undecided_and_counte
 def test_figures_have_the_means_and_the_draws_that_are_in_none():
     wild = points_of(np.array([[2.0, 1e3, math.inf]]), status="diverged", first=3)
     (plot,) = finding_of(points_of(np.arange(9.0).reshape(3, 3)), wild, called="layer").plots()
-    assert isinstance(plot, LearningPlot)
     assert (plot.name, plot.steps, plot.logarithmic, plot.every) == ("curves_loss", "layer", False, 1)
     (line,) = plot.panels[0].lines
     assert line.mean.tolist() == [3.0, 4.0, 5.0]

@@ -1,33 +1,27 @@
 """Predicted zeros beside measured ones, both known."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
-from raysweep import workloads
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import predicted_boundary
 from raysweep.analyses.question import Question
 
-TRANSFER = workloads.get("linear_transfer")
 ASKED = {"law": "risk_scratch", "meets": "risk_linear"}
-LENGTHS = [50, 100, 200, 400, 800]
 
 
 def finding_of(zero, slope=-1.0):
     """A law 100 n^slope that meets 0.5 at n = 200 for slope -1, and a metric that changes sign at `zero`."""
-    random = np.random.default_rng(1)
-    rows = pd.DataFrame(
-        [
-            {"cell": f"{depth} {length}", "seed": seed, "status": "ok", "depth": depth}
-            | {"pretrain_length": length, "risk_linear": 0.5}
-            | {"risk_scratch": 100 * length**slope * np.exp(0.02 * random.normal())}
-            | {"transferability_finetune": np.log(zero / length) + 0.05 * random.normal()}
-            for depth in (1, 2)
-            for length in LENGTHS
-            for seed in range(6)
-        ]
-    )
+
+    def law(rows, random):
+        return 100 * rows["pretrain_length"] ** slope * np.exp(0.02 * random.standard_normal(len(rows)))
+
+    def gain(rows, random):
+        return np.log(zero / rows["pretrain_length"]) + 0.05 * random.standard_normal(len(rows))
+
+    axes = {"depth": [1, 2], "pretrain_length": [50, 100, 200, 400, 800]}
+    rows = rows_with(axes, 6, risk_scratch=law, transferability_finetune=gain).assign(risk_linear=0.5)
     options = {**ASKED, "metric": "transferability_finetune", "x": "pretrain_length"}
     return predicted_boundary.run(Question(rows, options, TRANSFER, "name"))
 

@@ -1,40 +1,36 @@
 """How the best rate changes with the length: the verdict of each setting, its slope, and what would decide it."""
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.regime import run
-from raysweep.analyses.places import PlacesPlot
 from raysweep.analyses.question import Question
-from raysweep.analyses.series import CurvesPlot
 from raysweep.fits.reasons import Reason
 from raysweep.report.notes import notes
-from raysweep.workloads import get
 
 LENGTHS = (1.0, 10.0, 100.0, 1000.0)
 
 
 def bowls(slopes, draws=4, noise=0.02, lengths=LENGTHS):
     """One depth per slope: losses whose best rate is 0.003 · length^slope; the pretraining loss falls with length."""
-    rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
-    for depth, slope in enumerate(slopes, start=1):
-        for length in lengths:
-            for rate in np.geomspace(1e-5, 1e-1, 13):
-                for seed in range(draws):
-                    loss = np.log(rate / (0.003 * length**slope)) ** 2 - np.log(length) + seed
-                    row = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
-                    row["finetune_loss"] = loss + noise * rng.standard_normal()
-                    rows.append({**row, "pretrain_loss_after": -np.log(length) + noise * rng.standard_normal()})
-    return pd.DataFrame(rows).assign(status="ok", pretrain_loss=1.0)
+
+    def before(rows, random):
+        return -np.log(rows["pretrain_length"]) + noise * random.standard_normal(len(rows))
+
+    def loss(rows, random):
+        best = 0.003 * rows["pretrain_length"] ** np.take(slopes, rows["depth"] - 1)
+        return np.log(rows["finetune_lr"] / best) ** 2 + rows["seed"] + before(rows, random)
+
+    rates = np.geomspace(1e-5, 1e-1, 13)
+    axes = {"depth": range(1, 1 + len(slopes)), "pretrain_length": lengths, "finetune_lr": rates}
+    return rows_with(axes, draws, finetune_loss=loss, pretrain_loss_after=before).assign(pretrain_loss=1.0)
 
 
 def finding_of(rows, **options):
     given = {"metric": "finetune_loss", "lr": "finetune_lr", "length": "pretrain_length", **options}
-    return run(Question(rows, given, get("linear_transfer"), "regime"))
+    return run(Question(rows, given, TRANSFER, "regime"))
 
 
 def test_each_setting_has_the_verdict_that_the_interval_of_its_slope_proves():
@@ -67,7 +63,7 @@ def test_the_longest_lengths_are_forecast_from_the_others(draws):
     message = (
         "The largest pretraining length forecast from the others: 4 of 4 inside their 95 % interval in 2 settings."
     )
-    assert message in notes(one, get("linear_transfer"))
+    assert message in notes(one, TRANSFER)
     elsewhere = rows["finetune_lr"].map(
         dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
     )
@@ -117,9 +113,6 @@ def test_too_few_lengths_need_more_of_them():
 
 def test_figures_have_the_best_rates_and_each_metric_at_them():
     rates, first, other = finding_of(bowls([0.0]), metrics=["pretrain_loss_after"]).plots()
-    assert isinstance(rates, PlacesPlot)
-    assert isinstance(first, CurvesPlot)
-    assert isinstance(other, CurvesPlot)
     assert (rates.name, first.metric, other.metric) == ("regime_rates", "finetune_loss", "pretrain_loss_after")
     (best,), (line, *fixed) = rates.panels[0].lines, other.panels[0].lines
     assert (line.where, fixed[0].where, len(fixed)) == ({"finetune_lr": "best"}, {"finetune_lr": 1e-5}, 7)

@@ -1,35 +1,30 @@
 """By what factor the best rate of a setting differs from that of the first one."""
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds.shift import run
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.report.figures import drawn
-from raysweep.workloads import get
 
 
-def bowls(factors, draws=4, noise=0.01):
+def bowls(factors):
     """Losses whose best rate is 0.003 times a factor for each depth, at two lengths."""
-    rng, rows = np.random.default_rng(0), list[dict[str, Any]]()
-    for depth, factor in factors.items():
-        for length in (1.0, 10.0):
-            for rate in np.geomspace(1e-4, 1e-1, 11):
-                for seed in range(draws):
-                    loss = np.log(rate / (0.003 * factor)) ** 2 + seed + noise * rng.standard_normal()
-                    row = {"depth": depth, "pretrain_length": length, "finetune_lr": rate, "seed": seed}
-                    rows.append({**row, "risk_finetune": loss})
-    return pd.DataFrame(rows).assign(status="ok")
+
+    def loss(rows, random):
+        distance = np.log(rows["finetune_lr"] / (0.003 * rows["depth"].map(factors)))
+        return distance**2 + rows["seed"] + 0.01 * random.standard_normal(len(rows))
+
+    axes = {"depth": factors, "pretrain_length": [1.0, 10.0], "finetune_lr": np.geomspace(1e-4, 1e-1, 11)}
+    return rows_with(axes, 4, risk_finetune=loss)
 
 
 def finding_of(rows):
     options = {"metric": "risk_finetune", "x": "finetune_lr", "over": "pretrain_length"}
-    return run(Question(rows, options, get("linear_transfer"), "shift"))
+    return run(Question(rows, options, TRANSFER, "shift"))
 
 
 def test_each_other_setting_has_its_factor_with_an_interval():
@@ -40,11 +35,12 @@ def test_each_other_setting_has_its_factor_with_an_interval():
     assert ((one.table["low"] <= one.table["estimate"]) & (one.table["estimate"] <= one.table["high"])).all()
     assert one.table["needed"].tolist() == ["", "", Needed.MORE_DRAWS]
     assert (one.facts["base"], one.facts["over"]) == ({"depth": 1}, "pretrain_length")
-    ((_, figure, _),) = drawn(one, get("linear_transfer"))
+    ((_, figure, _),) = drawn(one, TRANSFER)
     (panel,) = figure.axes
     assert [label.get_text() for label in panel.get_yticklabels()] == ["L = 2", "L = 3", "L = 4"]
-    factors = panel.containers[0].lines[0].get_xdata()
-    assert factors == pytest.approx(one.table["estimate"].to_numpy())
+    clear, grey = (bars.lines[0].get_xdata() for bars in panel.containers)
+    assert [*clear, *grey] == pytest.approx(one.table["estimate"].to_numpy())
+    assert len(grey) == 1
 
 
 def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn():

@@ -162,7 +162,7 @@ def test_a_range_is_searched_between_its_ends_whatever_they_are(storage):
     def plain(x, seed):
         return x
 
-    def whole(x, seed):
+    def whole(x: int, seed):
         return x
 
     search = {"random": {"cells": 6}}
@@ -195,7 +195,7 @@ def test_a_vectorized_function_gets_columns(storage):
 def test_types_come_from_annotations_defaults_and_values(storage):
     seen = []
 
-    def typed(whole, real, fast, word, seed, given=1, callback=None, maybe=None):
+    def typed(whole, real, fast, word, seed, given: float = 1, callback=None, maybe: int | None = None):
         seen.append((whole, real, fast, word, given, callback, maybe))
         return 0.0
 

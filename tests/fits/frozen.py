@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,8 +23,6 @@ from raysweep.fits.trend import fit_trend
 
 TABLE = Path(__file__).with_name("frozen.csv")
 COMMON = {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
-Array = np.ndarray
-Row = dict[str, Any]
 T = np.linspace(0, 1, 9)
 NUMBERS = ["estimate", "low", "high"]
 
@@ -142,6 +139,11 @@ def of_slices(data, fit, by=""):
             yield {"data": f"{row['data']}, all at once", "status": line["status"], **at_once}
 
 
+def of_one(data, fit, estimate):
+    """A row of a fit of one number, which is its attribute `estimate`."""
+    return {"data": data, "reason": fit.reason, "estimate": getattr(fit, estimate), "low": fit.low, "high": fit.high}
+
+
 def boundaries():
     for data, (frame, options) in ZEROS.items():
         yield from of_slices(data, fit_boundary(frame, "x", None, "y", "seed", **options))
@@ -172,10 +174,7 @@ def regimes():
         "two lengths": (few := rates(0.3, 75))[few["length"] < 5],
     }.items():
         regime = fit_regime(frame, "x", "length", "y", "seed")
-        yield {"data": data, "status": regime.verdict, "reason": regime.reason, "estimate": regime.slope} | {
-            "low": regime.low,
-            "high": regime.high,
-        }
+        yield of_one(data, regime, "slope") | {"status": regime.verdict}
         for line in regime.at_best_lr.table.to_dict("records"):
             yield {"data": f"{data}, loss at length {line['length']:g}", "estimate": line["mean"]} | {
                 end: line[end] for end in ("low", "high")
@@ -192,7 +191,7 @@ def shifts():
 def trends():
     for data, (frame, options) in LINES.items():
         trend = fit_trend(frame, "x", "y", "seed", **options)
-        yield {"data": data, "reason": trend.reason, "estimate": trend.slope, "low": trend.low, "high": trend.high}
+        yield of_one(data, trend, "slope")
         for name in ("p_value", "p_against", "p_along", "p_throughout", "move", "back"):
             yield {"data": f"{data}, {name}", "estimate": getattr(trend, name)}
 
@@ -200,33 +199,19 @@ def trends():
 def power_laws():
     for data, frame in POWERS.items():
         law = fit_power_law(frame, "x", "y", "seed")
-        yield {"data": data, "reason": law.reason, "estimate": law.exponent, "low": law.low, "high": law.high}
+        yield of_one(data, law, "exponent")
         yield {"data": f"{data}, bend", "estimate": law.bend, "low": law.bend_low, "high": law.bend_high}
 
 
 def meetings():
     for data, frame in POWERS.items():
-        meeting = fit_meeting(frame, "x", "y", "level", "seed")
-        yield {
-            "data": data,
-            "reason": meeting.reason,
-            "estimate": meeting.place,
-            "low": meeting.low,
-            "high": meeting.high,
-        }
+        yield of_one(data, fit_meeting(frame, "x", "y", "level", "seed"), "place")
 
 
 def correlations():
     x, noise = np.random.default_rng(81).standard_normal((2, 3, 12))
     for data, y in {"half": x + noise, "none": noise, "a line": 3 - 2 * x, "few units": (x + noise)[:, :3]}.items():
-        estimate = r_squared.explained(x[:, : y.shape[1]], y)
-        yield {
-            "data": data,
-            "reason": estimate.reason,
-            "estimate": estimate.r_squared,
-            "low": estimate.low,
-            "high": estimate.high,
-        }
+        yield of_one(data, r_squared.explained(x[:, : y.shape[1]], y), "r_squared")
         yield {"data": f"{data}, rank"} | dict(zip(NUMBERS, rank.over_units(x[0, : y.shape[1]], y[0]), strict=True))
     yield {"data": "difference"} | dict(zip(NUMBERS, r_squared.difference(x + noise, x, x + 2 * noise), strict=True))
 

@@ -1,13 +1,16 @@
-"""The intervals of turns are as wide as they say: a small version of `benchmarks/coverage`, and its table."""
+"""The intervals of places are as wide as they say: a small version of `benchmarks/coverage`, and its table."""
 
+import itertools
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
 import raysweep.fits
+from benchmarks import boundaries, held_out_lines, steps
 from benchmarks.shares import stretched
 from benchmarks.turns import COLLECTIONS, described, measured
 
@@ -20,6 +23,30 @@ def as_wide_as_they_say(table, factor=1.0):
     count = int((table["status"] == "located").sum())
     least = binom.ppf(0.001, count, 0.95) / count
     return stretched(table, factor) >= least and 0.5 <= stretched(table, factor / 2) <= 0.85
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("module", "every"), [(boundaries, 1), (held_out_lines, 5), (steps, 5)])
+def test_intervals_hold_zeros_whatever_the_curve_the_noise_and_the_number_of_draws(module, every):
+    def lines(name, repeats):
+        return itertools.islice(module.lines(name, repeats), 0, None, every)
+
+    table = boundaries.measure(lines, list(module.CURVES), repeats=1, workers=1)
+    held = table[table["located"]]
+    print(held["covers"].mean(), *(held.groupby(by)["covers"].mean() for by in ("curve", "kind", "noise", "draws")))
+    assert len(held) >= 0.95 * len(table)
+    assert held["covers"].mean() >= 0.92
+    for by in ("kind", "noise", "draws", "points"):
+        assert held.groupby(by)["covers"].mean().min() >= 0.88
+    for _, part in held.groupby("curve"):
+        assert part["covers"].sum() >= binom.ppf(0.01, len(part), 0.95)
+    if module is steps:  # nothing says where in its cell a zero lies
+        assert held["cells"].median() <= 1 + 1e-9
+    if module is boundaries:
+        assert held[held["kind"].isin(boundaries.OWN)]["ratio"].median() < 0.9  # to pointwise tests
+        line = held[(held["curve"] == "straight") & (held["kind"] == "shift")]
+        known = 2 * 1.96 * line["noise"] / np.sqrt(line["draws"])  # the width where slope and variance are known
+        assert (line["cells"] / (line["points"] - 1) / known).median() < 1.5
 
 
 @pytest.mark.simulation

@@ -155,22 +155,6 @@ def test_the_rank_of_the_truth_is_uniform_under_the_prior():
         assert ((counts - 8) ** 2 / 8).sum() < 20.5, name  # chi squared of five degrees of freedom at 0.001
 
 
-@pytest.mark.parametrize(
-    "law",
-    [lambda d: np.where(d < 0, 0.7 * d**2, 1.5 * d), lambda d: np.where(d < 0, 4.0, 1.0) * d**2],
-    ids=["hockey stick", "uneven parabola"],
-)
-def test_a_turn_where_the_law_changes_lies_in_its_interval(law):
-    """Smooth curves through the same values turn on the gentle side of it."""
-    t, held = np.linspace(0, 1, 13), 0
-    for seed in range(5):
-        noise = 0.01 * np.random.default_rng(seed).standard_normal((5, len(t)))
-        extremum = find_extremum(t, law(t - 0.43) + noise, 0.95)
-        assert extremum.status == "located"
-        held += extremum.low <= 0.43 <= extremum.high
-    assert held >= 4
-
-
 def test_a_bend_of_power_zero_is_a_step():
     sharp, round_one = (parameters(coordinates(bend_size=1.0, softness=each)) for each in (-1.0, 2.0))
     size, soft = float(sharp.bend_size[0]), float(round_one.softness[0])

@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from curve_rows import rows_of
 
-from raysweep.analyses.findings import one_finding
 from raysweep.fits.power_law import fit_meeting
 from raysweep.fits.reasons import Reason
 
@@ -75,33 +73,3 @@ def test_what_cannot_be_said_is_not_said():
     assert wider.low < met(good).low < met(good).place < met(good).high < wider.high
     with pytest.raises(ValueError, match="no column 'depth'"):
         fit_meeting(good, "n", "risk", "depth", "seed")
-
-
-def test_a_report_lays_the_prediction_beside_the_measured_boundary():
-    rng, parts = np.random.default_rng(4), []
-    for depth, level in ((1, 0.01), (2, 0.02), (3, 0.005)):
-        part = drawn(rng, 8, 0.02, 0.0)
-        part = part.assign(depth=depth, level=part["level"] * level / 0.02)
-        factor = 1.0 if depth < 3 else 3.0  # at depth 3 transfer is worse than the level says
-        parts.append(part.assign(gain=part["risk"] - factor * part["level"], cell=part["n"].astype(str) + f" {depth}"))
-    frame = pd.concat(parts).rename(
-        columns={
-            "n": "finetune_steps",
-            "risk": "risk_scratch",
-            "level": "risk_linear",
-            "gain": "transferability_linear",
-        }
-    )
-    entry = {"metric": "transferability_linear", "x": "finetune_steps", "law": "risk_scratch", "meets": "risk_linear"}
-    space = {
-        "name": "s",
-        "workload": "linear_transfer",
-        "axes": {"finetune_steps": X.tolist(), "depth": [1, 2, 3]},
-        "analysis": [{"predicted_boundary": entry}],
-        "seeds": list(range(8)),
-    }
-    finding = one_finding(frame.assign(sweep="s"), space, space["analysis"][0], "s")
-    table = finding.tables["predicted_boundary_places"]
-    assert table["apart"].tolist() == [False, False, True]
-    assert table["predicted"][1] == pytest.approx(PLACE, rel=0.1)
-    assert table["ratio"][2] > 2

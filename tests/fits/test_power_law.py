@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from curve_rows import rows_of
-from test_regime import as_transfer, frame_of
 
-from raysweep.analyses.findings import one_finding
 from raysweep.fits.power_law import fit_power_law
 from raysweep.fits.reasons import Reason
 
@@ -93,20 +91,3 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said():
     assert math.isfinite(single.exponent)
     assert math.isnan(single.low)
     assert single.reason == Reason.SINGLE_DRAW
-
-
-def test_a_finding_has_the_exponents_and_whether_they_are_shown_to_change():
-    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5)))
-    lengths = sorted(frame["pretrain_length"].unique())
-    chosen = frame["pretrain_length"].isin(lengths[:3])
-    frame = frame[chosen].assign(risk_finetune=lambda each: 0.2 * each["finetune_lr"] ** 0.75 * (1 + each["seed"]))
-    bent = frame["pretrain_length"] == lengths[0]
-    frame.loc[bent, "risk_finetune"] *= np.exp(np.log(frame["finetune_lr"][bent] / 1e-3) ** 2 / 10)
-    space = {**space, "analysis": [{"power_law": {"metric": "risk_finetune", "x": "finetune_lr"}}]}
-    finding = one_finding(frame, space, space["analysis"][0], "s")
-    table = finding.tables["power_law_exponents"]
-    assert table["bends"].tolist() == [length == lengths[0] for length in table["pretrain_length"]]
-    means = finding.tables["power_law_means"]
-    straight = means[means["pretrain_length"] == lengths[1]]
-    middle = 0.2 * np.exp(np.log1p(np.arange(5)).mean())  # of factors 1 to 5, one for each draw
-    np.testing.assert_allclose(straight["geometric_mean"], middle * straight["finetune_lr"] ** 0.75)

@@ -8,9 +8,6 @@ from raysweep.fits.reasons import Reason
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
-Array = np.ndarray
-Rng = np.random.Generator
-
 
 def test_it_is_the_mean_squared_correlation_and_its_interval_is_a_jackknife_of_units():
     rng = np.random.default_rng(0)

@@ -1,7 +1,5 @@
 """Rank correlation over units: what it is, and how often its interval holds the value of the population."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -9,8 +7,6 @@ from scipy.stats import spearmanr
 from raysweep.fits.rank import over_units
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
-
-Made = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
 
 def test_it_is_spearmans_with_bonett_and_wrights_interval():

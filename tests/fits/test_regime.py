@@ -10,15 +10,12 @@ from scipy.special import stdtrit
 
 from benchmarks.real_slopes import sweeps
 from raysweep import workloads
-from raysweep.analyses.finding import Outcome
-from raysweep.analyses.findings import designed, findings_of
 from raysweep.analyses.kinds import optimum as optimum_kind
 from raysweep.analyses.kinds import regime as regime_kind
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import with_choice
 from raysweep.fits import fit_boundary, fit_inflection, fit_optimum
 from raysweep.fits.at_best_lr import change_word
-from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime, verdict
 from raysweep.fits.result import Status
 from raysweep.fits.slope import narrowing, widening
@@ -113,24 +110,6 @@ def test_one_run_per_cell_names_regimes_and_no_wrong_one():
 )
 def test_a_verdict_is_what_the_whole_interval_proves(low, high, word):
     assert verdict(low, high) == word
-
-
-@pytest.mark.simulation
-def test_censored_lengths_bound_the_slope_and_never_enter_as_optima():
-    # best rates 10 at length 1, 1 at 3, …: above the grid at short lengths, on it from the third on
-    steep = frame_of(-1.2, np.random.default_rng(2), draws=6, centre=2e-2)
-    regime = fit_regime(steep, "lr", "length", "loss", "seed")
-    assert regime.located + regime.bounded == len(LENGTHS)
-    assert regime.bounded > 0
-    assert np.isnan(regime.slope)
-    assert regime.low == -np.inf
-    assert -1.2 <= regime.high < 0
-    assert (regime.optimum.table["status"] == "located").sum() == regime.located
-    # a rate that diverges closes the other side
-    closed = steep.assign(status=np.where(steep["lr"] > 0.09, "diverged", "ok"))
-    regime = fit_regime(closed, "lr", "length", "loss", "seed")
-    assert -np.inf < regime.low
-    assert regime.high < 0
 
 
 @pytest.mark.simulation
@@ -240,88 +219,33 @@ def test_optima_nearer_to_a_line_than_their_intervals_narrow_a_slope(middle, fac
 
 
 @pytest.mark.simulation
-def test_few_lengths_and_length_0_or_infinity_are_said():
+def test_lengths_of_0_and_infinity_are_left_out_and_said():
     frame = frame_of(-0.3, np.random.default_rng(4))
-    two = fit_regime(frame[frame["length"] < 5], "lr", "length", "loss", "seed")
-    assert two.verdict == "undetermined"
-    assert two.reason == Reason.TOO_FEW_LENGTHS
     odd = frame.assign(length=frame["length"].replace({LENGTHS[0]: 0.0, LENGTHS[-1]: np.inf}))
     regime = fit_regime(odd, "lr", "length", "loss", "seed")
     assert (regime.located, regime.left_out) == (3, 2)
     assert regime.low <= -0.3 <= regime.high
 
 
-def as_transfer(frame):
-    """The rows as those of a sweep over two depths, and its space."""
-    workload = workloads.get("linear_transfer")
-    parts = []
-    for depth, rows in ((1, frame), (2, frame.assign(loss=frame["loss"] + 0.3))):
-        defaults = {p.name: p.default for p in workload.parameters}
-        table = pd.DataFrame({**defaults, "seed": rows["seed"].to_numpy(), "status": rows["status"].to_numpy()})
-        table["finetune_lr"], table["pretrain_length"] = rows["lr"].to_numpy(), rows["length"].to_numpy()
-        table["depth"], table["finetune_steps"], table["engine"] = depth, 100.0, "network"
-        for metric in workload.metrics:
-            table[metric.name] = rows["loss"].to_numpy()
-        parts.append(table)
-    whole = pd.concat(parts, ignore_index=True)
-    names = ["depth", "finetune_lr", "pretrain_length"]
-    whole["cell"] = whole.groupby(names).ngroup().astype(str)
-    axes = {name: sorted(whole[name].unique().tolist()) for name in names}
-    analysis = [
-        {"optimum": {"metric": "risk_finetune", "x": "finetune_lr", "by": ["pretrain_length"]}},
-        {
-            "regime": {
-                "metric": "risk_finetune",
-                "lr": "finetune_lr",
-                "length": "pretrain_length",
-                "metrics": ["pretrain_loss"],
-            }
-        },
-    ]
-    space = {"name": "s", "workload": "linear_transfer", "axes": axes, "fixed": {}, "seeds": [0], "analysis": analysis}
-    return whole.assign(sweep="s", code_version="0", seconds=0.0), space
-
-
-@pytest.mark.long
-def test_a_report_has_the_best_rate_and_the_regime():
-    frame, space = as_transfer(frame_of(-0.3, np.random.default_rng(5), draws=6, size=0.03, lowest=(0.0, 0.2)))
-    optimum, regime = findings_of(frame, *designed([space], ["s"]))
-    assert (optimum.table["outcome"] == Outcome.LOCATED).all()
-    assert len(optimum.table) == 10
-    assert (regime.table["outcome"] == Outcome.SLOWLY_DECREASING).all()
-    slopes = regime.tables["regime_slopes"]
-    assert (slopes["low"] <= -0.3).all()
-    assert (slopes["high"] >= -0.3).all()
-
-
 def test_settings_without_a_choice_of_rate_are_left_out_of_optimum_and_regime():
     """Rows that are only perturbed have a rate as a parameter and nothing to choose: one setting is left, not three."""
-    workload = workloads.get("language")
-    rows = []
-    for length in (1024.0, 2048.0, 4096.0, 8192.0):
-        for rate in (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2):
-            rows += [(length, rate, 50, 0.0, seed) for seed in range(3)]
-        rows += [(length, 1e-3, 0, noise, seed) for noise in (0.5, 1.0) for seed in range(3)]
+    settings = [(rate, 50, 0.0) for rate in (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)] + [(1e-3, 0, 0.5), (1e-3, 0, 1.0)]
+    rows = [
+        (length, *setting, seed)
+        for length in (1024.0, 2048.0, 4096.0, 8192.0)
+        for setting in settings
+        for seed in range(3)
+    ]
     frame = pd.DataFrame(rows, columns=["pretrain_length", "finetune_lr", "finetune_steps", "noise", "seed"])
     frame["status"] = "ok"
     frame["finetune_loss_validation"] = np.log(frame["finetune_lr"] / 4e-3) ** 2 + 0.01 * frame["seed"] + frame["noise"]
-    regime = regime_kind.run(
-        Question(
-            frame,
-            {"metric": "finetune_loss_validation", "lr": "finetune_lr", "length": "pretrain_length", "by": ["noise"]},
-            workload,
-            "regime",
-        )
-    )
-    assert len(regime.table) == 1
-    optimum = optimum_kind.run(
-        Question(
-            frame,
-            {"metric": "finetune_loss_validation", "x": "finetune_lr", "by": ["pretrain_length", "noise"]},
-            workload,
-            "optimum",
-        )
-    )
+
+    def asked(kind, **options):
+        options |= {"metric": "finetune_loss_validation"}
+        return kind.run(Question(frame, options, workloads.get("language"), "any"))
+
+    assert len(asked(regime_kind, lr="finetune_lr", length="pretrain_length", by=["noise"]).table) == 1
+    optimum = asked(optimum_kind, x="finetune_lr", by=["pretrain_length", "noise"])
     assert len(optimum.table) == 4
     assert (next(iter(optimum.tables.values()))["noise"] == 0).all()
     perturbed = frame[frame["noise"] > 0]

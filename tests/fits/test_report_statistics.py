@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from transfer_rows import finding_of, rows_with
 
 from raysweep.analyses.closed_form import displacements
-from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds.relation import rank_correlation
 from raysweep.fits.comparison import joint
 from raysweep.theory.roots import extremum, zeros
@@ -112,33 +112,11 @@ def test_a_closed_form_that_is_known_nowhere_turns_nowhere():
     assert known_in_part == pytest.approx(3.0, abs=1e-3)
 
 
-def test_values_too_large_to_fit_are_left_out_and_said_so():
+@pytest.mark.parametrize("kind", ["trend", "inflection"])
+def test_values_too_large_to_fit_are_left_out_and_said_so(kind):
     """A perplexity of e^600 is an ok row, and its square is no number."""
-    lengths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    frame = pd.DataFrame(
-        [
-            {
-                "cell": f"c{x}",
-                "seed": seed,
-                "status": "ok",
-                "pretrain_length": x,
-                "noise": 0.0,
-                "pretrain_perplexity_after": 5 + x + 0.1 * seed,
-            }
-            for x in lengths
-            for seed in range(4)
-        ]
-    )
-    frame.loc[frame["pretrain_length"] == 64, "pretrain_perplexity_after"] = [np.inf, *np.exp([600.0, 610.0, 620.0])]
-    options = {"metric": "pretrain_perplexity_after", "x": "pretrain_length"}
-    for kind in ("trend", "inflection"):
-        space = {
-            "name": "s",
-            "workload": "language",
-            "axes": {"pretrain_length": lengths},
-            "fixed": {"noise": 0.0},
-            "seeds": list(range(4)),
-            "analysis": [{kind: options}],
-        }
-        finding = one_finding(frame.assign(sweep="s"), space, space["analysis"][0], "s")
-        assert finding.facts["left_out"] == {"pretrain_perplexity_after": 4}
+    axes = {"pretrain_length": [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]}
+    frame = rows_with(axes, 4, risk_finetune=lambda rows, _: 5 + rows["pretrain_length"] + 0.1 * rows["seed"])
+    frame.loc[frame["pretrain_length"] == 64, "risk_finetune"] = [np.inf, *np.exp([600.0, 610.0, 620.0])]
+    finding = finding_of(frame, axes, kind, metric="risk_finetune", x="pretrain_length")
+    assert finding.facts["left_out"] == {"risk_finetune": 4}

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from test_regime import LENGTHS, frame_of
 
-import raysweep
-from raysweep.analyses import registry
 from raysweep.fits.shift import fit_shift
 
 
@@ -53,25 +51,3 @@ def test_where_one_is_not_located_both_are_left_out():
     nowhere = shift(one, other.assign(loss=-np.log(other["lr"])))
     assert nowhere.slices == 0
     assert np.isnan(nowhere.factor)
-
-
-def test_a_finding_compares_each_setting_with_the_first_of_the_space(storage):
-    def loss(lr, steps, length, seed):
-        best = 3e-3 * (32 / steps) * (1 + 0.02 * np.random.default_rng([seed, steps]).standard_normal())
-        return float(np.log(lr / best) ** 2 * (1 + 0.01 * seed * length) + seed)
-
-    asked = {"shift": {"metric": "value", "x": "lr", "over": "length", "by": ["steps"]}}
-    sweep = raysweep.run(
-        loss,
-        storage=storage,
-        tracking_uri="none",
-        report=False,
-        seeds=4,
-        analysis=[asked],
-        axes={"steps": [32, 8, 64], "length": [1, 2], "lr": np.geomspace(2e-4, 0.1, 9).tolist()},
-    )
-    (finding,) = sweep.findings()
-    assert finding.table["outcome"].tolist().count("unclear") == 0
-    table = finding.tables["shift_factors"]
-    assert ((table["low"] < [4, 0.5]) & (table["high"] > [4, 0.5])).all()
-    assert {*table.columns} <= {"steps", *registry.get("shift").columns}

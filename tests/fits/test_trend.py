@@ -5,15 +5,12 @@ import pandas as pd
 import pytest
 from curve_rows import rows_of
 from scipy import stats
-from test_regime import as_transfer, frame_of
 
-from raysweep.analyses.finding import Outcome
-from raysweep.analyses.findings import one_finding
 from raysweep.analyses.kinds import trend
 from raysweep.analyses.question import Question
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import fit_trend
-from raysweep.workloads.declaration import Cost, Metric, Parameter, Workload
+from raysweep.workloads import get
 
 X = np.geomspace(1, 100, 9)
 
@@ -137,30 +134,16 @@ def test_few_draws_with_slopes_of_their_own_are_no_trend(kind):
     assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
-def plug_in(closed_form=None):
-    """A workload of one parameter, x, and one metric, loss."""
-    return Workload(
-        name="plugged",
-        summary="a curve",
-        identity_version=1,
-        parameters=(Parameter("x", float, 1.0, "where"),),
-        metrics=(Metric("loss", "its value", direction="minimize"),),
-        compute="nowhere:compute",
-        sources=("nowhere",),
-        cost=lambda columns: Cost(seconds=1e-6, peak_bytes=1.0),
-        closed_form=closed_form,
-    )
-
-
 def trend_of(frame):
-    return trend.run(Question(frame, {"metric": "loss", "x": "x"}, plug_in(), "trend"))
+    asked = {"metric": "risk_finetune", "x": "overlap_angle"}
+    return trend.run(Question(frame, asked, get("linear_transfer"), "trend"))
 
 
 def looks(curve, x, size, seed=0):
     """Five draws of a curve, each with a constant of its own and noise of that size."""
     rng = np.random.default_rng(seed)
     values = curve(x) + rng.standard_normal((5, 1)) + size * rng.standard_normal((5, len(x)))
-    return rows_of(x, values, "x loss", status="ok")
+    return rows_of(x, values, "overlap_angle risk_finetune", status="ok")
 
 
 @pytest.mark.parametrize(
@@ -183,21 +166,11 @@ def test_what_does_not_change_and_what_only_rises_overall():
     assert (row["status"], row["turns_back"], row["throughout"]) == ("rises", False, False)
 
 
-def test_sensitivity_is_progressive_in_every_setting():
-    frame, space = as_transfer(frame_of(0.0, np.random.default_rng(5), lowest=(1.0, 0.0)))
-    frame = frame[frame["finetune_lr"] < 3e-3]
-    finding = one_finding(frame, space, {"trend": {"metric": "risk_finetune", "x": "pretrain_length"}}, "s")
-    assert len(finding.table) == 12
-    assert (finding.table["outcome"] == Outcome.RISES).all()
-    table = finding.tables["trend_trends"]
-    assert (table["p_holm"] >= table["p_value"]).all()
-
-
 @pytest.mark.parametrize(("sign", "change"), [(-1, "fall"), (1, "rise")])
 def test_a_change_that_is_clear_is_told_where_one_wild_end_leaves_the_slope_open(sign, change):
     frame = looks(lambda x: sign * x, np.linspace(0, 8, 9), 0.1)
-    wild = frame["x"] == 0
-    frame.loc[wild, "loss"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
+    wild = frame["overlap_angle"] == 0
+    frame.loc[wild, "risk_finetune"] += 40 * np.random.default_rng(1).standard_normal(wild.sum())
     (row,) = trend_of(frame).tables["trend_trends"].to_dict("records")
     assert (row["status"], row["changes"]) == ("no clear trend", change)
 

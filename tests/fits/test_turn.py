@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import raysweep
-from raysweep.analyses.finding import Outcome
 from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
 from raysweep.fits.turn import find_turn, fit_turns, unimodal
@@ -99,20 +98,6 @@ def test_p_is_adjusted_for_all_curves():
     result = fit_turns(parts, "step", "acc", "error", turn="max").table
     assert result["status"].tolist() == [Status.LOCATED, *[Status.UNDETERMINED] * 9]
     assert result.loc[0, "p_holm"] == pytest.approx(10 * result.loc[0, "p"])
-
-
-def test_a_table_with_known_errors_is_asked_where_its_curves_turn():
-    answer = raysweep.analyse(
-        table([turning(0.12), rising(), rising()]),
-        metric="acc:maximize",
-        axes="step",
-        by="task",
-        error="error",
-        questions=[{"inflection": {"x": "step"}}],
-    )
-    assert answer.table["outcome"].tolist() == [Outcome.LOCATED, Outcome.UNCLEAR, Outcome.UNCLEAR]
-    assert answer.table.loc[0, "fall_low"] > 0
-    assert (answer.table["base"] < 0.3).all()
 
 
 def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall():

@@ -5,26 +5,11 @@ import pandas as pd
 import pytest
 from curve_rows import rows_of
 
-from benchmarks.boundaries import BEFORE, OWN, lines
 from raysweep.fits.boundary import find_zero, fit_boundary
 from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import t_quantile
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
-
-
-@pytest.mark.parametrize("name", ["straight", "kink at the zero, 5 times"])
-def test_interval_holds_and_is_narrower_than_pointwise_tests_where_cells_have_noise_of_their_own(name):
-    before = pd.read_csv(BEFORE, index_col=0)[name]
-    held, ratios = [], []
-    for line in lines(name, 1):
-        zero = find_zero(line.x, line.values, 0.95)
-        if zero.status == "located":
-            held.append(zero.low <= line.root <= zero.high)
-            if line.kind in OWN:
-                ratios.append((zero.high - zero.low) * (len(line.x) - 1) / before[line.before])
-    assert np.mean(held) > 0.88  # 0.95 - 3 sd of 100
-    assert np.nanmedian(ratios) < 0.9
 
 
 def test_draws_that_are_missing_far_from_the_zero_do_not_move_it():
@@ -41,18 +26,6 @@ def test_draws_that_are_missing_far_from_the_zero_do_not_move_it():
         widths.append((some.high - some.low) / (every.high - every.low))
     assert np.abs(errors).max() < 0.3
     assert 0.9 < np.median(widths) < 1.3
-
-
-def test_a_curve_that_is_steep_at_its_zero_only_is_located():
-    """A root of the distance looks like a kink that lies in no cell."""
-    for points in (8, 12, 20):
-        for number in range(4):
-            rng = np.random.default_rng([6, number])
-            x, root = np.linspace(0, 1, points), rng.uniform(0.3, 0.7)
-            values = np.sign(root - x) * np.abs(root - x) ** 0.7 + 0.003 * rng.standard_normal((8, points))
-            zero = find_zero(x, values, 0.95)
-            assert zero.status == "located"
-            assert abs(zero.crossings[0].estimate - root) * (points - 1) < 0.5
 
 
 @pytest.mark.parametrize("draws", [4, 8])

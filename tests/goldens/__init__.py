@@ -60,18 +60,16 @@ _MULTIVIEW = {
     "seeds": 2,
 }
 
+_FEW = {"fixed.image_size": 14, "fixed.source_samples": 60, "fixed.target_samples": 30, "seeds": 2}
+_DIGITS = {"fixed.source": "digits", "fixed.target": "digits"}
 _EPOCHS = {"axes.pretrain_length": [1, 3], "axes.finetune_lr": [0.001, 0.01], "fixed.finetune_steps": 5, "seeds": 2}
 _FULL = {
-    "fixed.source": "digits",
-    "fixed.target": "digits",
+    **_FEW,
+    **_DIGITS,
     "fixed.model": "lenet",
-    "fixed.image_size": 14,
-    "fixed.source_samples": 60,
-    "fixed.target_samples": 30,
     "fixed.finetune_steps": 5,
     "axes.finetune_lr": [0.01, 0.03],
     "axes.pretrain_length": [1, 3],
-    "seeds": 2,
     "resources": None,
 }
 
@@ -82,15 +80,12 @@ SPACES = {
     "depth_noise_boundary": {**_LINEAR, "axes.overlap_angle": [3, 48, 90], "axes.noise": [0, 0.5]},
     "depth_scale": _LINEAR,
     "deviation": {
+        **_FEW,
         "axes.target": ["digits", "digits"],
         "axes.target_classes": ["0-2", "5-7"],
         "fixed.source": "digits",
-        "fixed.image_size": 14,
-        "fixed.source_samples": 60,
-        "fixed.target_samples": 30,
         "fixed.pretrain_length": 1,
         "fixed.finetune_steps": 5,
-        "seeds": 2,
     },
     "digits_transfer": _EPOCHS,
     "engine_check": {"fixed.dim": 12, "fixed.init_scale": 0.01, "seeds": 1, "axes.finetune_lr": [0.04, 0.08]},
@@ -141,9 +136,8 @@ SPACES = {
         "seeds": 2,
     },
     "masked_images": {
+        **_DIGITS,
         "axes.target_samples": [20],
-        "fixed.source": "digits",
-        "fixed.target": "digits",
         "fixed.source_samples": 60,
         "fixed.pretrain_length": 2,
         "fixed.finetune_steps": 5,
@@ -160,16 +154,12 @@ SPACES = {
         "axes.pretrain_length": [0, 1],
         "axes.finetune_steps": [0, 5],
         "axes.eigenvalues": [0, 3],
+        **_FEW,
+        **_DIGITS,
         "axes.landscape_points": [0, 3],
-        "fixed.source": "digits",
-        "fixed.target": "digits",
-        "fixed.image_size": 14,
-        "fixed.source_samples": 60,
-        "fixed.target_samples": 30,
         "fixed.examined_images": 20,
         "keep": None,
         "analysis": None,
-        "seeds": 2,
     },
     "norm_scale": {**_LINEAR, "axes.source_norm": [1, 3], "axes.target_norm": [1, 8]},
     "overtraining_language": {
@@ -192,14 +182,7 @@ SPACES = {
         "axes.finetune_lr": [1e-4, 1e-2],
     },
     "pretrain_inflection": {**_LINEAR, "axes.pretrain_length": [0.2, 4, 40], "axes.overlap_angle": [30, 75]},
-    "pretraining_epochs": {
-        **_EPOCHS,
-        "axes.source": ["digits"],
-        "axes.target": ["digits"],
-        "fixed.image_size": 14,
-        "fixed.source_samples": 60,
-        "fixed.target_samples": 30,
-    },
+    "pretraining_epochs": {**_EPOCHS, **_FEW, "axes.source": ["digits"], "axes.target": ["digits"]},
     "label_similarity_full": {
         **_FULL,
         "axes.label": ["class", "brightness"],

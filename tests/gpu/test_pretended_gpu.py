@@ -59,7 +59,6 @@ def test_what_nobody_waits_for_is_none():
         moved = pinned.to("cuda", non_blocking=True)
         leaf = moved.clone().requires_grad_()
         (leaf.exp() * moved).sum().backward()
-    assert leaf.grad is not None
     assert leaf.grad.is_cuda
 
 

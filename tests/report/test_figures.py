@@ -1,14 +1,20 @@
 """What figures show: the order of lines, scales that show every curve, cells where something was computed."""
 
+import itertools
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from transfer_rows import TRANSFER
 
+from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.analyses.rows import CellMeans
-from raysweep.analyses.series import laid_out
+from raysweep.analyses.series import CurvesPlot, Panel, Series, laid_out
 from raysweep.report.figures.drawing import by_numbers, hidden, level
-from raysweep.report.figures.lines import height_at
+from raysweep.report.figures.lines import draw_curves, height_at
 from raysweep.report.figures.phase_diagram import Grid, edges
+from raysweep.report.figures.scales import set_scale
+from raysweep.report.figures.style import styled
 
 
 def test_names_stand_in_the_order_of_their_numbers():
@@ -61,3 +67,42 @@ def test_a_fitted_place_stands_on_the_drawn_line():
     x = np.array([1.0, 100.0])
     means = CellMeans(x, x**2, x**2, x**2, x < 0)
     assert height_at(panel, 10.0, means) == pytest.approx(100)
+
+
+def curves(*lines):
+    """The figure of measured lines: (where, theory as a multiple of what is measured)."""
+    x = np.array([1.0, 2.0, 4.0])
+    made = [
+        Series(where, CellMeans(x, height * x, 0.9 * height * x, 1.1 * height * x, x < 0), x, share * height * x)
+        for where, height, share in lines
+    ]
+    plot = CurvesPlot("c", [Panel({}, made)], "gamma", "risk_finetune", len(made))
+    table = as_table([{**where, "outcome": Outcome.MEASURED} for where, *_ in lines], ["depth"])
+    with styled():
+        return draw_curves(plot, Finding("curves", "c", table, "risk_finetune", "gamma", ["depth"]), TRANSFER)[0]
+
+
+def test_a_lower_panel_shows_how_far_points_lie_above_theory_in_percent():
+    upper, lower = curves(({"depth": 1}, 1.0, 0.8)).axes
+    assert lower.get_ylabel().split() == ["above", "theory", "(%)"]
+    assert lower.lines[1].get_ydata() == pytest.approx([25, 25, 25])
+    assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "target samples per dimension γ")
+
+
+def test_few_lines_have_their_names_at_their_ends_and_names_do_not_overlap():
+    figure = curves(*(({"depth": k}, 1 + 0.001 * k, 1.0) for k in (1, 2, 3)))
+    names = figure.axes[0].texts
+    assert [one.get_text() for one in names] == ["L = 1", "L = 2", "L = 3"]
+    figure.draw_without_rendering()
+    boxes = sorted((one.get_window_extent() for one in names), key=lambda box: box.y0)
+    assert all(low.y1 < high.y0 + 3 for low, high in itertools.pairwise(boxes))
+    assert [len(one.texts) for one in curves(*(({"depth": k}, k, 1.0) for k in range(1, 6))).axes[:1]] == [0]
+
+
+def test_zero_stands_left_of_the_least_value_of_a_logarithmic_axis():
+    panel = Figure().subplots()
+    set_scale(panel.xaxis, np.array([0.0, 1.0, 10.0, 1000.0]), True)
+    places = panel.xaxis.get_transform().transform(np.array([0.0, 1.0, 10.0, 100.0]))
+    assert places[2] - places[1] == pytest.approx(places[3] - places[2])
+    assert places[0] < places[1]
+    assert panel.get_xticks()[:2].tolist() == [0.0, 1.0]

@@ -21,13 +21,7 @@ def report(tmp_path_factory):
 def test_a_search_that_asks_nothing_has_pictures_and_a_table(report):
     assert [finding.kind for finding in report.findings] == ["search"]
     names = {path.name for path in report.files}
-    assert {
-        "search_importance.png",
-        "search_history.png",
-        "search_slices.png",
-        "search_parallel.png",
-        "search_cells.csv",
-    } <= names
+    assert {"search_importance.png", "search_history.png", "search_slices.png", "search_cells.csv"} <= names
     text = (Path(report.directory) / "report.md").read_text(encoding="utf-8")
     head = next(line for line in text.splitlines() if line.startswith("| lr |"))
     assert {"depth", "momentum", "val loss", "test acc"} <= {cell.strip() for cell in head.split("|")}

@@ -1,8 +1,6 @@
 """Rows of the linear transfer workload with metrics that a test makes, and the finding of an entry about them."""
 
 import itertools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +9,10 @@ from raysweep import workloads
 from raysweep.analyses.findings import one_finding
 
 TRANSFER = workloads.get("linear_transfer")
-Metric = Callable[[pd.DataFrame, np.random.Generator], Any]
-"""Gives the values of a metric from the axes and seeds of the rows."""
 
 
 def rows_with(axes, draws, **metrics):
-    """One row per cell and seed."""
+    """One row per cell and seed; a metric is a function of the rows' axes and seeds, and of a random generator."""
     cells = pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
     cells["cell"] = [f"c{place}" for place in range(len(cells))]
     frame = cells.merge(pd.DataFrame({"seed": range(draws)}), how="cross").assign(sweep="s", status="ok")

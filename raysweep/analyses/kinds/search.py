@@ -91,19 +91,17 @@ class ImportancePlot(Plot):
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelPlot(Plot):
-    """Each configuration as a line through its places on all axes, of which the metric is the last; the best first.
+class Parallel:
+    """Parallel coordinates, which the page draws: each configuration is a line through its places on all axes, of which
+    the metric is the last; the best first.
 
     columns: the values on each axis, None where inactive. places: (configurations, axes), NaN where inactive.
-    every: how many configurations there are.
     """
 
     metric: str
     axes: Sequence[Axis]
     columns: Sequence[Sequence[Any]]
     places: np.ndarray
-    largest: bool
-    every: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +154,7 @@ def run(question: Question) -> Finding:
         },
         tables=tables,
         plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
-        explored=[lambda: explored(parallel(question.name, metric, shown, axes, largest))] if len(axes) > 1 else [],
+        explored=[lambda: explored(parallel(metric, shown, axes))] if len(axes) > 1 else [],
     )
 
 
@@ -243,8 +241,6 @@ def plots_of(
         few = axes[:SLICES]
         columns = {axis.name: rows[axis.name].tolist() for axis in few}
         out.append(SlicesPlot(f"{name}_slices", metric, runs, few, columns, len(axes)))
-    if len(axes) > 1:
-        out.append(parallel(name, metric, cells, axes, largest))
     return [*out, HistoryPlot(f"{name}_history", metric, runs, at, best, order), *stopped_plots(question)]
 
 
@@ -273,7 +269,7 @@ def stopped_plots(question: Question) -> list[StoppedPlot]:
     return [StoppedPlot(f"{question.name}_stopped", metric, stage, curves)]
 
 
-def parallel(name: str, metric: str, cells: pd.DataFrame, axes: Sequence[Axis], largest: bool) -> ParallelPlot:
+def parallel(metric: str, cells: pd.DataFrame, axes: Sequence[Axis]) -> Parallel:
     """The best `LINES` configurations as lines. cells: the best first."""
     shown = cells.head(LINES)
     means = shown["mean"].to_numpy(float)
@@ -281,10 +277,10 @@ def parallel(name: str, metric: str, cells: pd.DataFrame, axes: Sequence[Axis], 
     last = Axis(metric, (), low, high if high > low else low + 1.0, low > 0 and bool(asinh_width(means)))
     columns = [*(shown[axis.name].tolist() for axis in axes), means.tolist()]
     places = np.column_stack([axis.places(column) for axis, column in zip((*axes, last), columns, strict=True)])
-    return ParallelPlot(f"{name}_parallel", metric, [*axes, last], columns, places, largest, len(cells))
+    return Parallel(metric, [*axes, last], columns, places)
 
 
-def explored(plot: ParallelPlot) -> dict[str, Any]:
+def explored(plot: Parallel) -> dict[str, Any]:
     """What a page draws of parallel coordinates: per axis its ticks [place, text], per configuration its places (None
     where inactive) and its values as text."""
     texts = [["–" if value is None else number(value) for value in column] for column in plot.columns]

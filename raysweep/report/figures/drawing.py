@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -48,8 +49,10 @@ WIDE, NARROW = 12.4, 6.4
 reads. The former has three panels in a row."""
 LONGEST = 36
 """Characters in a line of the label next to a panel; more do not fit its height."""
-NAMED = 14
-"""Lines that a legend names at most."""
+NAMED, NAMED_AT_END = 14, 4
+"""Lines that a legend names at most, and lines that have their names at their right ends."""
+APART, SHORT = 12, 16
+"""Points between such names, and the most letters of one."""
 MARK, LETTERS, ROW = 5, 15, 0.19  # room of a mark in a legend, in letters, letters in an inch, inches of a row
 LONGEST_SETTING = 30
 """Characters of a line in the title of one of several panels side by side."""
@@ -81,6 +84,18 @@ def level(axes: Sequence[Axes]) -> None:
     same = (high - low >= FLAT * (high.max() - low.min())).all()
     for panel, own in zip(axes, limits, strict=True):
         panel.set_ylim(*((limits[:, 0].min(), limits[:, 1].max()) if same else own))
+
+
+def below(figure: Figure, panel: Axes) -> Axes:
+    """A lower panel with the same x axis, under the only panel of a figure."""
+    figure.set_figheight(1.25 * figure.get_figheight())
+    grid = figure.add_gridspec(2, 1, height_ratios=(2.4, 1))
+    panel.set_subplotspec(grid[0])
+    lower = figure.add_subplot(grid[1], sharex=panel)
+    lower.set_xlabel(panel.get_xlabel())
+    panel.set_xlabel("")
+    panel.tick_params(labelbottom=False)
+    return lower
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
@@ -162,10 +177,12 @@ def colours(values: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Drawn(Generic[Line]):
-    """A line to draw. index: of its colour and marker among all lines that differ."""
+    """A line to draw. index: of its colour and marker among all lines that differ. label: in a legend whose title may
+    name the axis. name: by itself."""
 
     index: int
     label: str
+    name: str
     colour: Any
     marker: str
     data: Line
@@ -203,11 +220,17 @@ class Sheet(Generic[Line]):
         """What all lines show."""
         return [line.data for lines in self.lines for line in lines]
 
-    def label(self, x: str, y: str, **look: Any) -> None:
-        """Add axis labels, and a legend of the colours and markers of lines above the panels. One line gets none."""
+    def label(self, x: str, y: str, end_of: Callable[[Line], float] | None = None, **look: Any) -> None:
+        """Add axis labels, and the names of lines: at their right ends if they are few and short, else in a
+        legend above the panels. One line gets none. end_of: the height of a line at its right end."""
         label_panels(self.axes, x, y)
         lines = {line.index: line for lines in self.lines for line in lines}
-        if len(lines) > 1:
+        corner = self.lines[columns_of_panels(self.axes) - 1]
+        if end_of and 1 < len(lines) == len(corner) <= NAMED_AT_END and max(len(one.name) for one in corner) <= SHORT:
+            label_ends(
+                self.figure, self.axes[columns_of_panels(self.axes) - 1], corner, [end_of(one.data) for one in corner]
+            )
+        elif len(lines) > 1:
             named = spread([lines[index] for index in sorted(lines)], NAMED)
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
             legend(self.figure, marks, "upper", len(marks), title=self.title)
@@ -233,7 +256,8 @@ def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0
     def drawn(line: Line) -> Drawn[Line]:
         k = index[key(line.where)]
         label = short(single, line.where[single], workload) if single else settings(line.where, workload)
-        return Drawn(k, label, shades[k], MARKERS[k % len(MARKERS)], line)
+        name = label if isinstance(line.where.get(single), str) else settings(line.where, workload)
+        return Drawn(k, label, name, shades[k], MARKERS[k % len(MARKERS)], line)
 
     titles = [in_full(panel.where, workload) for panel in panels_of]
     figure, axes = panels(len(titles), 3.8, titles, columns)
@@ -300,6 +324,17 @@ def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> st
     if len(marks) > 1 or any(not sentence for _, sentence in marks):
         legend(figure, [handle for handle, _ in marks], "lower", columns)
     return " ".join(sentence for _, sentence in shown if sentence)
+
+
+def label_ends(figure: Figure, panel: Axes, lines: Sequence[Drawn[Any]], ends: Sequence[float]) -> None:
+    """Write the name of each line next to its right end, whose heights are `ends`, without overlaps."""
+    heights = panel.transData.transform([(0.5, end) for end in ends])[:, 1] * 72 / figure.dpi
+    order, step = np.argsort(heights), APART * np.arange(len(lines))
+    apart = np.maximum.accumulate(heights[order] - step) + step
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 9.5}
+    for k, shift in zip(order, apart - heights[order] - (apart - heights[order]).mean(), strict=True):
+        dark = tuple(0.7 * part for part in to_rgb(lines[k].colour))
+        panel.annotate(lines[k].name, (1, ends[k]), xytext=(4, shift), va="center", color=dark, **look)
 
 
 def reference_lines(draw: Any, lines: Mapping[str, float], x: str, workload: Workload, width: float) -> list[Line2D]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,21 +50,17 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     """A metric over an axis, and the caption: points with error bars, the closed form as a line, marks at the fitted
     places, zeros at 0 and others on the mean curve.
 
-    x = inf (converged) is drawn separately at the right, with its own tick; so is x = 0 at the left of a logarithmic
-    axis. The points of categories are not joined, because these have no order.
+    x = inf (converged) is drawn separately at the right, with its own tick. The points of categories are not joined,
+    because these have no order.
     """
-    panels, x, metric, categories = plot.panels, plot.x, plot.metric, plot.categories
+    x, metric, categories = plot.x, plot.metric, plot.categories
     both_log, share = finding.kind in LOG_LOG, finding.kind == "r_squared"
-    at = np.concatenate([line.means.x for panel in panels for line in panel.lines])
+    sheet = drawing.sheet(plot.panels, workload)
+    every = sheet.every
+    at = np.concatenate([line.means.x for line in every])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(not_zero(finite))) and (both_log or log_axis(not_zero(finite), workload.logarithmic(x)))
-    apart = logarithmic and not categories and bool((finite == 0).any())
-    if apart:
-        panels = [replace(panel, lines=[without_zero(line) for line in panel.lines]) for panel in panels]
-        finite = not_zero(finite)
-    near, far = scales.beyond(finite[::-1], True) if apart else np.nan, scales.beyond(finite, logarithmic)
-    sheet = drawing.sheet(panels, workload)
-    every = sheet.every
+    far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every for means in (line.means, line.beside) if means is not None]
     bars = np.concatenate([end for means in drawn for end in means.bars])
     centres = np.concatenate([means.centre[np.isfinite(means.centre)] for means in drawn])
@@ -96,7 +91,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             draw_theory(panel, line, shift, far, bool(categories))
             if line.data.beside is not None:
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
-            draw_means(panel, line, shift, near, far, logarithmic)
+            draw_means(panel, line, shift, far, logarithmic)
         if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
             both = (means for line in lines for means in (line.data.means, line.data.beside) if means is not None)
             lowest = min(np.nanmin(means.centre) for means in both)
@@ -107,20 +102,20 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
                 on_curve = plot.placed != "zero"
                 height = height_at(panel, place[0], line.data.means) if on_curve else 0.0
                 draw_place(panel, line, place, height)
-        if apart:
-            scales.show_zero(panel, finite, near)
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
-    sheet.label(axis_label(x, workload), y, markersize=5.5)
+    sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
+    measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
+    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    hidden = all(
+    hidden = not apart and all(
         drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
-    points, in_caption = points_in_words(panels, finding, hidden)
+    points, in_caption = points_in_words(plot.panels, finding, hidden)
     open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
     placed = {"zero": "sign change", "": "place"}.get(plot.placed, plot.placed)
     entries = [
@@ -176,27 +171,38 @@ def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart:
     panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
 
 
-def without_zero(line: Series) -> Series:
-    """The line with x = 0 at -inf: left of all others on a logarithmic axis, and not joined with them."""
+def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> bool:
+    """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it; false
+    without either, or with values that are not positive."""
+    expected = [expected_at(line) for line in sheet.every]
+    if not all(len(one) and (one > 0).all() for one in expected):
+        return False
+    lower = drawing.below(sheet.figure, sheet.axes[0])
+    drawing.zero_rule(lower)
+    for line, one in zip(sheet.lines[0], expected, strict=True):
+        centre, low, high = (100 * (end / one - 1) for end in (line.data.means.centre, *line.data.means.bars))
+        at = scales.shifted(line.data.means.x, float(aside[line.index]), logarithmic)
+        line.points(lower, at, centre, (low, high), 1.1, 1.8)
+    lower.set_ylabel("above the\nlaw (%)" if len(sheet.every[0].fitted) else "above\ntheory (%)")
+    return True
 
-    def apart(x: np.ndarray) -> np.ndarray:
-        return np.where(x == 0, -np.inf, x)
 
-    base, beside = (each and replace(each, x=apart(each.x)) for each in (line.base, line.beside))
-    means = replace(line.means, x=apart(line.means.x))
-    return replace(line, means=means, theory_x=apart(line.theory_x), base=base, beside=beside)
+def expected_at(line: Series) -> np.ndarray:
+    """The fitted power law, or else the closed form, at the points of a line; empty without either."""
+    return (
+        line.fitted if len(line.fitted) or not len(line.theory) else np.interp(line.means.x, line.theory_x, line.theory)
+    )
 
 
-def draw_means(
-    panel: Axes, line: drawing.Drawn[Series], shift: float, near: float, far: float, logarithmic: bool
-) -> None:
-    """Draw the points of a line with their error bars; medians are open.
+def end_of(line: Series) -> float:
+    """The height of a line at its right end."""
+    return float(line.means.centre[np.argmax(line.means.x)])
 
-    near, far: where x = -inf and x = inf are drawn.
-    """
+
+def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, logarithmic: bool) -> None:
+    """Draw the points of a line with their error bars; medians are open. far: where x = inf is drawn."""
     means = line.data.means
-    at = np.where(np.isfinite(means.x), means.x, np.where(means.x < 0, near, far))
-    at = scales.shifted(at, shift, logarithmic)
+    at = scales.shifted(np.where(np.isfinite(means.x), means.x, far), shift, logarithmic)
     for median in (False, True):
         use = means.median == median
         if use.any():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.colors import AsinhNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -37,9 +40,8 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     (width, height), columns = figure.get_size_inches(), drawing.columns_of_panels(axes)
     inches = width / columns, height / -(-len(axes) // columns)
     references: list[Any] = []
-    curves = [branches(one.fine, one.roots, grid.x[-1] - grid.x[0]) for one, grid in zip(maps, grids, strict=True)]
     tested, hidden, gaps, written = list[bool](), list[bool](), False, set[int]()
-    for panel, one, curve, whole in zip(axes, maps, curves, grids, strict=True):
+    for panel, one, whole in zip(axes, maps, grids, strict=True):
         panel.grid(False)
         panel.set_facecolor(MISSING)
         logs = log_axis(whole.x, workload.logarithmic(x)), log_axis(whole.y, workload.logarithmic(y))
@@ -60,12 +62,12 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         limits = (grid.x[0], grid.x[-1]) if missing else cells[0].ravel()[[0, -1]], cells[1].ravel()[[0, -1]]
         panel.set(xlim=limits[0], ylim=limits[1])
         located = one.table.loc[one.table["outcome"] == Outcome.LOCATED, y]
-        for xs_line, ys_line in curve:
-            between = (ys_line >= located.min()) & (ys_line <= located.max())
-            for look, use in ((TESTED, between), (UNTESTED, ~between | np.roll(~between, 1) | np.roll(~between, -1))):
-                panel.plot(*drawing.joined_lines(xs_line, ys_line, use), **look, zorder=3)
-            tested += between.tolist()
-        hidden.append(draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]), joined=not curve))
+        joints = segments(one.fine, one.roots, grid.x[-1] - grid.x[0])
+        between = np.array([located.min() <= ys.min() and ys.max() <= located.max() for _, ys in joints], dtype=bool)
+        for look, chosen in ((TESTED, joints[between]), (UNTESTED, joints[~between][::2])):
+            panel.add_collection(LineCollection(chosen.swapaxes(1, 2), **{**look, "linestyle": "-"}, zorder=3))
+        tested += between.tolist()
+        hidden.append(draw_zeros(panel, one.table, y, (grid.x[0], grid.x[-1]), joined=not len(joints)))
         references = drawing.reference_lines(panel.axvline, lines, x, workload, 1.3)
         written |= regions.write_regions(panel, inches, grid.x, grid.y, signs, words)
     drawing.label_panels(axes, axis_label(x, workload), axis_label(y, workload))
@@ -73,8 +75,9 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     label = "mean " + axis_label(metric, workload)
     bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label=label, **look)
     if over_decades:
-        ticks = asinh_ticks(float(norm.vmax), float(norm.linear_width))
-        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        ends = np.array([norm.vmin, norm.vmax])
+        bar.set_ticks(scales.asinh_ticks(ends, norm.linear_width))
+        bar.ax.yaxis.set_major_formatter("{x:g}")
         bar.minorticks_off()
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
     there = {sign for grid in grids for sign in (1, -1) if (grid.signs == sign).any()}
@@ -95,7 +98,10 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         outcomes & {*AT} - {Outcome.LOCATED}
         and drawing.mark("sign change beyond", color=FIT, marker=">", markerfacecolor="white", markersize=6),
         any(tested) and drawing.mark("theory", **TESTED),
-        not all(tested) and drawing.mark("theory, not tested" if any(tested) else "theory", **UNTESTED),
+        not all(tested)
+        and drawing.mark(
+            "theory, not tested" if any(tested) else "theory", color=THEORY, linewidth=1.2, linestyle="--"
+        ),
         *references,
         gaps and Patch(color=MISSING, label="not computed"),
     ]
@@ -105,7 +111,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
 
 
 TESTED: dict[str, Any] = {"color": THEORY, "linewidth": 2.4, "linestyle": "-"}
-UNTESTED: dict[str, Any] = {"color": THEORY, "linewidth": 1.2, "linestyle": (0, (3, 2))}
+UNTESTED: dict[str, Any] = {"color": THEORY, "linewidth": 1.2, "linestyle": "--"}
 """The closed form's zeros between fitted ones, and elsewhere."""
 EMPTY = 0.25
 """How high rows without effect at the ends of a map are drawn, in heights of the others."""
@@ -186,15 +192,6 @@ def colour_scale(sizes: np.ndarray) -> tuple[Any, bool]:
     return Normalize(-top, top), False
 
 
-def asinh_ticks(top: float, typical: float) -> list[float]:
-    """The ticks: zero and, on both sides, 1 and 3 times powers of ten that are not too close to zero and within the
-    scale."""
-    first, last = int(np.floor(np.log10(typical))), int(np.floor(np.log10(top)))
-    sizes = [digit * 10.0**k for k in range(first, last + 1) for digit in (1, 3)]
-    sizes = [size for size in sizes if 0.6 * typical <= size <= top]
-    return [-size for size in reversed(sizes)] + [0.0] + sizes
-
-
 def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
     """Where cells begin and end, shape (cells, 2): half way to the nearer neighbour (in the logarithm on a logarithmic
     axis), so that nothing has a colour far from where it was computed."""
@@ -205,22 +202,12 @@ def edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
     return np.exp(out) if logarithmic else out
 
 
-def branches(at: np.ndarray, roots: list[np.ndarray], width: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Join zeros to lines (x, y) along y. A line continues with the nearest root if it is near enough, else it ends."""
-    open_lines: list[list[tuple[float, float]]] = []
-    closed: list[list[tuple[float, float]]] = []
-    for place, here in zip(at, roots, strict=True):
-        free = list(here)
-        kept = []
-        for line in open_lines:
-            if free:
-                nearest = min(free, key=lambda root: abs(root - line[-1][0]))
-                if abs(nearest - line[-1][0]) < 0.15 * width:
-                    line.append((float(nearest), float(place)))
-                    free.remove(nearest)
-                    kept.append(line)
-                    continue
-            closed.append(line)
-        open_lines = kept + [[(float(root), float(place))] for root in free]
-    lines = [np.array(line) for line in [*closed, *open_lines] if len(line) > 1]
-    return [(line[:, 0], line[:, 1]) for line in lines]
+def segments(at: np.ndarray, roots: Sequence[np.ndarray], width: float) -> np.ndarray:
+    """The joints (x, y) of each zero with the nearest one at the next y, if it is near enough, shape (joints, 2, 2)."""
+    out = [
+        ((root, next_root), (place, next_place))
+        for (place, here), (next_place, there) in pairwise(zip(at, roots, strict=True))
+        for root in here
+        if len(there) and abs((next_root := there[np.abs(there - root).argmin()]) - root) < 0.15 * width
+    ]
+    return np.reshape(out, (-1, 2, 2))

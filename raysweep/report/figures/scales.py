@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.scale import AsinhScale, SymmetricalLogScale
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
@@ -17,7 +18,9 @@ def set_scale(axis: Any, values: np.ndarray, logarithmic: bool) -> None:
     """Make an axis logarithmic or linear, with ticks at the values if these are a few whole numbers, far enough apart
     for their labels (for example layers: there is no half layer)."""
     values = np.unique(values)
-    if logarithmic:
+    if logarithmic and values[0] == 0:
+        set_log_from_zero(axis, values)
+    elif logarithmic:
         set_log(axis)
     elif len(values) and np.abs(values).max() >= 1e5:
         axis.set_major_formatter(written)  # else long labels overlap
@@ -48,6 +51,15 @@ def set_log(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def set_log_from_zero(axis: Any, values: np.ndarray) -> None:
+    """Make an axis for 0 and positive values: logarithmic from the least of these, and 0 to their left."""
+    axis.axes.set(**{f"{axis.axis_name}scale": SymmetricalLogScale(axis, linthresh=values[1], linscale=0.5)})
+    ticks = LogLocator(subs=(1.0, 3.0) if values[-1] < 100 * values[1] else (1.0,)).tick_values(values[1], values[-1])
+    axis.set_ticks([0.0, *ticks[(ticks >= values[1]) & (ticks <= values[-1])]])
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(written))
+
+
 def written(value: float, position: int | None = None) -> str:
     """The label of a tick: 50k, 100k, 1M, usually numbers of tokens or steps."""
     for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
@@ -64,15 +76,18 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     if np.nanmin(values) > 0:
         set_log(axis)
         return
-    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
-    scale_of("asinh", linear_width=width)
-    top = float(np.nanmax(np.abs(values)))
-    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(max(top, width * 10))) + 1)
-    sizes = 10.0 ** powers[:: max(1, -(-len(powers) // 4))]
-    ticks = [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.axes.set(**{f"{axis.axis_name}scale": AsinhScale(axis, linear_width=width)})
+    axis.set_ticks(asinh_ticks(values, width))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    axis.set_major_formatter("{x:g}")
+
+
+def asinh_ticks(values: np.ndarray, width: float) -> list[float]:
+    """0 and at most four powers of ten on each side on which there are values, none of them below `width`."""
+    top = max(float(np.nanmax(np.abs(values))), 10 * width)
+    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(top)) + 1)
+    sizes = 10.0 ** powers[:: -(-len(powers) // 4)]
+    return [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
 
 
 def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:
@@ -96,7 +111,8 @@ def spans_decades(values: np.ndarray) -> bool:
 
 
 def beyond(finite: np.ndarray, logarithmic: bool) -> float:
-    """The position to the right of the grid at which x = inf is drawn; of its reverse, to the left, that of x = 0."""
+    """The position to the right of the grid at which x = inf is drawn."""
+    finite = finite[finite > 0] if logarithmic else finite
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
     u = np.log(finite) if logarithmic else finite
@@ -107,15 +123,6 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
 def shifted(at: np.ndarray, shift: float, logarithmic: bool) -> np.ndarray:
     """Positions moved to the right; on a logarithmic axis, by a share."""
     return np.asarray(at * np.exp(shift) if logarithmic else at + shift)
-
-
-def show_zero(panel: Any, above: np.ndarray, near: float) -> None:
-    """Draw the tick of x = 0 and a dotted line that separates it from the logarithmic grid."""
-    panel.axvline(np.sqrt(near * above[0]), color=FAINT, linewidth=0.9, linestyle=":")
-    written, first = panel.xaxis.get_major_formatter(), 0.999 * above[0]
-    panel.xaxis.set_major_formatter(lambda value, position: "" if value < first else written(value, position))
-    panel.text(near, -0.02, "0", transform=panel.get_xaxis_transform(), ha="center", va="top")
-    panel.set_xlim(left=near * (near / above[0]) ** 0.5)
 
 
 def show_infinity(panel: Any, finite: np.ndarray, far: float, logarithmic: bool) -> None:

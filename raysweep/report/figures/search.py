@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.kinds.search import (
-    LOST,
-    SHOWN,
-    HistoryPlot,
-    ImportancePlot,
-    ParallelPlot,
-    Runs,
-    SlicesPlot,
-    StoppedPlot,
-)
+from raysweep.analyses.kinds.search import LOST, SHOWN, HistoryPlot, ImportancePlot, Runs, SlicesPlot, StoppedPlot
 from raysweep.analyses.searched import Axis
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
-from raysweep.report.figures.style import FIT, GREY, QUALITATIVE
+from raysweep.report.figures.style import FIT, QUALITATIVE
 from raysweep.report.names import axis_label, called, settings
 from raysweep.workloads.declaration import OK, STOPPED, Workload
 
@@ -42,10 +30,6 @@ STRIP = 0.09
 """Of the height of a panel, for the runs without a value."""
 NAMED = 10
 """Bars of importance."""
-INACTIVE = -0.14
-"""The place of an axis that is inactive, below all values."""
-LETTERS = 12
-"""Letters of a tick between parallel axes."""
 LOOKS: dict[str, dict[str, Any]] = {
     "run": {"marker": "o", "color": RUN, "markersize": 4.2, "markeredgecolor": "white", "markeredgewidth": 0.4},
     "first": {"marker": "o", "color": FIRST, "markersize": 6.2, "markeredgecolor": FIT, "markeredgewidth": 0.7},
@@ -129,58 +113,6 @@ def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple
         caption += f" {len(plot.axes)} of {plot.every} axes are shown."
     if any(value is None for column in plot.columns.values() for value in column):
         caption += " Runs in which an axis is inactive are not in its panel."
-    return figure, caption
-
-
-@drawing.draw.register(ParallelPlot)
-def draw_parallel(plot: ParallelPlot, finding: Finding, workload: Workload) -> tuple[Figure, str]:
-    lines, last = len(plot.places), len(plot.axes) - 1
-    figure = Figure(figsize=(min(4 + 1.3 * last, 13.0), 4.2), layout="constrained")
-    panel = figure.subplots()
-    gone = np.isnan(plot.places)
-    heights = np.where(gone, INACTIVE, plot.places)
-    shade, halo = matplotlib.colormaps["viridis"], [withStroke(linewidth=2.6, foreground="white")]
-    good = np.linspace(0.12, 0.92, lines)[::-1] if lines > 1 else np.array([0.12])  # the best is the darkest, on top
-    colours = [(*shade(tone)[:3], 1.0 if k < SHOWN else 0.28) for k, tone in zip(range(lines)[::-1], good, strict=True)]
-    paths = [list(enumerate(row)) for row in heights[::-1]]
-    widths = [1.9 if k < SHOWN else 0.8 for k in range(lines)[::-1]]
-    panel.add_collection(LineCollection(paths, colors=colours, linewidths=widths, capstyle="round"))
-    for place, axis in enumerate(plot.axes):
-        ticks: list[tuple[float, Any]] = [*([(INACTIVE, np.nan)] if gone[:, place].any() else []), *axis.ticks()]
-        panel.plot([place, place], [min(0.0, ticks[0][0]), 1], color=GREY, linewidth=1.0, zorder=3)
-        for at, value in ticks:
-            text = number(value, 3)
-            text = text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
-            panel.plot([place], [at], "_", color=GREY, markersize=6, zorder=4)
-            panel.annotate(
-                text,
-                (place, at),
-                xytext=(6 if place == last else -6, 0),
-                textcoords="offset points",
-                ha="left" if place == last else "right",
-                va="center",
-                fontsize=8.5 if at >= 0 else 13,
-                path_effects=halo,
-                zorder=5,
-            )
-    names = [axis_label(axis.name, workload).replace(" (", ", (") for axis in plot.axes]
-    panel.set_xticks(range(last + 1), [drawing.in_lines(name, 16) for name in names])
-    panel.xaxis.tick_top()
-    panel.tick_params(length=0)
-    panel.set_yticks([])
-    panel.grid(visible=False)
-    for side in panel.spines.values():
-        side.set_visible(False)
-    panel.set_xlim(-0.35, last + 0.35)
-    panel.set_ylim(INACTIVE - 0.06 if gone.any() else -0.05, 1.05)
-    caption = (
-        f"Each line is a configuration; the darker, the better its {called(plot.metric, workload)}. The {SHOWN} best "
-        "ones are thick."
-    )
-    if gone.any():
-        caption += " –: the axis is inactive."
-    if lines < plot.every:
-        caption += f" The best {lines:,} of {counted(plot.every, 'configuration')} are shown."
     return figure, caption
 
 

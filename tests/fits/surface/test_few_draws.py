@@ -80,15 +80,6 @@ def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it():
     assert decided[0.01] <= 8
 
 
-def test_with_noise_as_large_as_the_curve_intervals_are_wide_and_hold_the_best():
-    inside = []
-    for seed in range(4):
-        table = fit_few_draws(runs(BEST * 2, noise=0.3, seed=seed), "lr", "loss", ["size"]).table
-        inside += (table["low"].lt(BEST * 2) & table["high"].gt(BEST * 2))[table["status"] == Status.LOCATED].tolist()
-    assert len(inside) > 24
-    assert np.mean(inside) > 0.9
-
-
 @pytest.mark.parametrize("values", [5, 7])
 def test_few_values_with_little_noise_locate_the_best(values):
     inside = []

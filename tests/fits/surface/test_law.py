@@ -65,14 +65,6 @@ def test_an_axis_that_does_not_belong_has_a_power_that_holds_zero():
     assert (p[:2] < 0.01).all()
 
 
-def test_without_enough_slices_or_with_axes_that_vary_together_there_is_no_law():
-    few = fit_law(places(0)[:4], AXES[:4])
-    assert (few.reason, len(few.coefficients)) == (Reason.TOO_FEW_SLICES, 0)
-    together = fit_law(places(0), np.column_stack([AXES[:, 0], AXES[:, 0] ** 2]))
-    assert together.reason == Reason.AXES_TOGETHER
-    assert np.isnan(together.exponents()).all()
-
-
 def test_two_axes_have_their_best_values_jointly():
     rng = np.random.default_rng(0)
     rates, batches = np.geomspace(1e-4, 1e-1, 9), np.geomspace(8, 512, 7)

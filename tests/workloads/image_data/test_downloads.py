@@ -30,7 +30,7 @@ class Site:
     """A server of the files in a folder. asked: the paths that were asked for."""
 
     def __init__(self, folder):
-        self.folder, self.asked = folder, list[str]()
+        self.folder, self.asked = folder, []
         site = self
 
         class Handler(SimpleHTTPRequestHandler):

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from raysweep.workloads import image_data
-from raysweep.workloads.image_data.image_folder import ImageFiles
 
 pytestmark = pytest.mark.usefixtures("private_cache")
 
@@ -21,7 +20,6 @@ def split(tmp_path):
 
 
 def names(images):
-    assert isinstance(images.pixels, ImageFiles)
     return [f"{file.parent.name}/{file.stem}" for file in map(Path, images.pixels.files)]
 
 

@@ -30,13 +30,6 @@ def test_rates_noises_and_targets_of_one_checkpoint_share_its_pretraining(tmp_pa
     assert len(Store(tmp_path).stages()) == 3
 
 
-def test_without_noise_and_steps_nothing_changes(store):
-    metrics, status = compute(table({"finetune_steps": 0}), np.zeros(1, int), Store(store))
-    assert status[0] == "ok"
-    assert metrics["sensitivity"][0] == metrics["distance_moved"][0] == 0
-    assert metrics["finetune_loss"][0] == metrics["finetune_loss_before"][0]
-
-
 def test_noise_moves_by_its_strength_and_hurts(store):
     rows = [{"noise": noise, "finetune_steps": 0} for noise in (0.5, 1.0, 4.0)]
     metrics, _ = compute(table(*rows), np.zeros(3, int), Store(store))
