@@ -23,10 +23,9 @@ from raysweep.workloads.declaration import Workload
 
 MARKERS = {"low": "^", "high": "v"}
 """The marker of a bound, by the column that has it."""
-ROOM, MOST = 0.08, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
-ABOVE, BELOW, OPEN = ("x", 1 - ROOM / 2), ("x", ROOM / 2), ("$?$", ROOM / 2)
-MARKS = {Outcome.IMPROVES: ABOVE, Outcome.UNDECIDED: OPEN}
-"""The mark of a curve without a place if not BELOW: the marker, and its height in a panel."""
+ROOM, MOST = 0.1, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
+NO_PLACE, OPEN = "x", "$?$"
+"""The marks of curves without a place: of those that have none, and of those that are not decided."""
 MANY = 3
 """Lines from which on two panels stand one above the other, because their points take width."""
 
@@ -36,7 +35,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     """A fitted place in x over another axis, and the caption.
 
     Places at neighbouring values are joined. A censored place is a triangle at its bound; it points in the direction of
-    the place. Where no place is located, a mark stands above or below all of them (`draw_missing`).
+    the place. Where no place is located, a mark stands below all of them (`draw_missing`).
     """
     x, along = plot.x, plot.along
     is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
@@ -80,7 +79,11 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         f"for {called(plot.metric, workload)}" if best else f"at the {plot.placed} of {called(plot.metric, workload)}"
     )
     label = f"{'best ' * best}{axis_label(x, workload)}\n{where}"
-    sheet.label(axis_label(along, workload), label, linestyle="-", markersize=6)
+
+    def end_of(line: PlaceLine) -> float:
+        return float(line.table.sort_values(along)["estimate"].iloc[-1])
+
+    sheet.label(axis_label(along, workload), label, end_of, linestyle="-", markersize=6)
     outcomes = dict.fromkeys(outcome for line in every for outcome in line.table["outcome"])
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
@@ -106,36 +109,31 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     return sheet.figure, caption + sheet.left_out(plot.every)
 
 
-def mark_of(outcome: Outcome) -> tuple[str, float] | None:
-    """The mark of a curve without a place; None for one with a place or a bound."""
-    return None if outcome in AT else MARKS.get(outcome, BELOW)
+def mark_of(outcome: Outcome) -> str:
+    """The mark of a curve without a place; empty for one with a place or a bound."""
+    return "" if outcome in AT else OPEN if outcome == Outcome.UNDECIDED else NO_PLACE
 
 
 def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray, logarithmic: bool) -> None:
-    """Draw a mark where no place was found: a cross above all places for a curve that is best at the largest value, a
-    question mark for one that is not decided, else a cross, below all places. shifts: of each line to the right."""
-    every = {mark_of(outcome) for line in sheet.every for outcome in line.table["outcome"]}
+    """Draw a mark below all places where none was located. shifts: of each line to the right."""
+    if not any(mark_of(outcome) for line in sheet.every for outcome in line.table["outcome"]):
+        return
     for panel, lines in sheet.panels:
         if all(mark_of(outcome) for line in lines for outcome in line.data.table["outcome"]):
             panel.set_yticks([])  # there is nothing to read
-        scales.strips(panel, ROOM * (ABOVE in every), ROOM * bool(every & {BELOW, OPEN}))
+        scales.strips(panel, below=ROOM)
         for line in lines:
             at = scales.shifted(line.data.table[along].to_numpy(float), float(shifts[line.index]), logarithmic)
             for place, outcome in zip(at, line.data.table["outcome"], strict=True):
-                if mark := mark_of(outcome):
-                    look: dict[str, Any] = {
-                        "marker": mark[0],
-                        "markersize": 6,
-                        "transform": panel.get_xaxis_transform(),
-                    }
-                    panel.plot(place, mark[1], color=line.colour, **look)
+                look: dict[str, Any] = {"color": line.colour, "markersize": 7, "transform": panel.get_xaxis_transform()}
+                panel.plot(place, ROOM / 2, marker=mark_of(outcome), **look)
 
 
 def missing_legend(outcomes: Iterable[Outcome]) -> Iterator[Line2D]:
     """The entries of the legend for the marks that are drawn."""
-    for mark in (ABOVE, BELOW, OPEN):
+    for mark in (NO_PLACE, OPEN):
         if texts := list(dict.fromkeys(OUTCOMES[one] for one in outcomes if mark_of(one) == mark)):
-            yield drawing.mark(" or ".join(texts) if len(texts) < MOST else "no place", marker=mark[0])
+            yield drawing.mark(" or ".join(texts) if len(texts) < MOST else "no place", marker=mark)
 
 
 def draw_line(panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool) -> None:
