@@ -75,10 +75,9 @@ def draw_importance(plot: ImportancePlot, finding: Finding, workload: Workload) 
     _draw_shares(bars, plot, workload)
     drawing.legend_below(figure, handles, columns=5)
     scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
-    lost = "Crosses: diverged or failed, without a value." if (plot.runs.state == LOST).any() else ""
     shares = f"Right: the share of its variance over ok configurations that each axis carries alone{scale}."
     about = f"{called(plot.metric, workload)} of each run over the most important axis."
-    return figure, drawing.sentences(about, lost, shares)
+    return figure, f"{about} {shares}"
 
 
 def _draw_shares(panel: Axes, plot: ImportancePlot, workload: Workload) -> None:
