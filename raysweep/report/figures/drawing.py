@@ -225,11 +225,11 @@ class Sheet(Generic[Line]):
         legend above the panels. One line gets none. end_of: the height of a line at its right end."""
         label_panels(self.axes, x, y)
         lines = {line.index: line for lines in self.lines for line in lines}
-        corner = self.lines[columns_of_panels(self.axes) - 1]
-        if end_of and 1 < len(lines) == len(corner) <= NAMED_AT_END and max(len(one.name) for one in corner) <= SHORT:
-            label_ends(
-                self.figure, self.axes[columns_of_panels(self.axes) - 1], corner, [end_of(one.data) for one in corner]
-            )
+        panel, corner = self.panels[columns_of_panels(self.axes) - 1]
+        ends = [end_of(one.data) for one in corner] if end_of else [np.nan]
+        short = max(len(one.name) for one in corner) <= SHORT
+        if 1 < len(lines) == len(corner) <= NAMED_AT_END and short and np.isfinite(ends).all():
+            label_ends(self.figure, panel, corner, ends)
         elif len(lines) > 1:
             named = spread([lines[index] for index in sorted(lines)], NAMED)
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]

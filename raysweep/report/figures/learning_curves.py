@@ -43,7 +43,7 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
         for line in lines:
             draw_left_out(panel, line, plot.logarithmic, limits)
         panel.set_ylim(limits)
-    sheet.label(over, axis_label(plot.metric, workload), markersize=5.5, linestyle="-")
+    sheet.label(over, axis_label(plot.metric, workload), lambda one: float(one.mean[-1]), markersize=5.5, linestyle="-")
     lost = {status for one in curves for status, _, _ in one.left_out}
     label = "diverged draw" if lost == {DIVERGED} else "draw that is not ok"
     entries = [

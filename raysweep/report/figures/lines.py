@@ -88,7 +88,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             if base is not None and not any(np.array_equal(base.centre, seen) for seen in bases):
                 bases.append(base.centre)  # the lines usually share one base model
                 panel.plot(*finite_part(base), **(APART if categories else BASE), zorder=2)
-            draw_theory(panel, line, shift, far, bool(categories))
+            draw_theory(panel, line, shift, far, bool(categories), line.colour if sheet.count > 1 else THEORY)
             if line.data.beside is not None:
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
             draw_means(panel, line, shift, far, logarithmic)
@@ -118,13 +118,14 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     points, in_caption = points_in_words(plot.panels, finding, hidden)
     open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
     placed = {"zero": "sign change", "": "place"}.get(plot.placed, plot.placed)
+    shade = {} if sheet.count > 1 else {"color": THEORY}
     entries = [
         any((~line.means.median).any() for line in every)
         and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
-        and drawing.mark("theory", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
+        and drawing.mark("theory", **{"linestyle": "-", **(THEORY_APART if categories else {}), **shade}),
         any(len(line.fitted) for line in every) and drawing.mark("fitted power law", **FITTED),
         any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
         any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),
@@ -149,9 +150,9 @@ def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
     return f"\n(above 0: {positive})" if positive and np.nanmin(values) < 0 < np.nanmax(values) else ""
 
 
-def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, apart: bool) -> None:
-    """Draw the closed form of a line. Without one, join the points of the line instead."""
-    series, look = line.data, {"color": line.colour, "zorder": 2}
+def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, apart: bool, shade: Any) -> None:
+    """Draw the closed form of a line in a shade. Without one, join the points of the line instead."""
+    series, look = line.data, {"color": shade if line.data.has_theory else line.colour, "zorder": 2}
     if apart:
         panel.plot(series.theory_x + shift, series.theory, **look, **THEORY_APART)
     else:
