@@ -204,12 +204,7 @@ def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, far: floa
     """Draw the points of a line with their error bars; medians are open. far: where x = inf is drawn."""
     means = line.data.means
     at = scales.shifted(np.where(np.isfinite(means.x), means.x, far), shift, logarithmic)
-    for median in (False, True):
-        use = means.median == median
-        if use.any():
-            face = "white" if median else line.colour
-            some = means.part(use)
-            line.points(panel, at[use], some.centre, some.bars, 1.1, 1.8, zorder=3, markerfacecolor=face)
+    line.points(panel, at, means.centre, means.bars, 1.1, 1.8, means.median)
 
 
 def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: float) -> None:
