@@ -224,22 +224,20 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
     return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
 
 
-def of_each(finding: Finding, group: Group, workload: Workload) -> str:
-    """Of two axes, in how many settings of each value of the one that tells most, if these are few words."""
+def of_each(finding: Finding, group: Group) -> str:
+    """Of two axes of words, the values of one with those of the other for which they have the outcome: "a and b (x, y),
+    c (x)"; and in how many settings there is another outcome. Empty if these are many words."""
     table, varied = finding.table, varying(finding.keys, finding.table)
-    if group.count == len(table) or len(varied) != 2 or (len(group.where) == 1 and not group.nearly):
+    words = all(isinstance(value, str) for key in varied for value in table[key])
+    if group.count == len(table) or len(varied) != 2 or not words or (len(group.where) == 1 and not group.nearly):
         return ""
-    key = telling_axis(finding)
+    key, with_it = telling_axis(finding), dict[tuple[str, ...], list[str]]()
     (other,) = (one for one in varied if one != key)
-    counts = (table["outcome"] == group.outcome).groupby(table[key]).agg(["sum", "size"]).sort_values("sum")[::-1]
-    if len(counts) > FEW or counts["size"].nunique() > 1 or not all(isinstance(one, str) for one in counts.index):
-        return ""
-    (first, some), *rest = counts["sum"].items()
-    every = counted(int(counts["size"].iloc[0]), called(other, workload))
-    none = either([str(value) for value, some in rest if not some])
-    said = f" in {some} of {every} for {first}" + "".join(f", {some} for {value}" for value, some in rest if some)
-    (other,) = set(table["outcome"]) - {group.outcome}
-    return f"{said}; {outcome_words(other, finding)} for {none}" if none else said
+    for value, some in table[table["outcome"] == group.outcome].groupby(other):
+        with_it.setdefault(tuple(some[key]), []).append(str(value))
+    said = ", ".join(f"{' and '.join(values)} ({', '.join(those)})" for those, values in with_it.items())
+    (rest,) = set(table["outcome"]) - {group.outcome}
+    return f" for {said}; {outcome_words(rest, finding)} in {len(table) - group.count}" * (len(with_it) <= FEW)
 
 
 def either(texts: Sequence[str]) -> str:

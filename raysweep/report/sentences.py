@@ -114,7 +114,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
-    extras, each = _besides(finding, lead, workload), of_each(finding, lead, workload) if len(others) == 1 else ""
+    extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
     rest = cache(lambda first: _others(first, others, finding, workload))
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")

@@ -71,7 +71,11 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     assert table.head[1:] == ["found", "no effect (exactly 0)"]  # depth moves the zeros, so medians over it say nothing
     assert table.rows[0] == ["0.2", "4", "–"]
     assert table.rows[-1] == ["1.6", "–", "4"]
-    assert first_table(by_depth, TRANSFER).head[1:] == ["changes sign at: median (range)", "found", "undecided"]
+    assert first_table(by_depth, TRANSFER).head[1:] == [
+        "changes sign at: median (range across settings)",
+        "found",
+        "undecided",
+    ]
     assert table.note.startswith("All 24 settings of target samples per dimension and depth, by target samples")
     few = replace(finding, table=finding.table.head(4))
     assert first_table(few, TRANSFER).head[1] == "changes sign at [95 % interval]"
