@@ -117,22 +117,11 @@ def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
 
 
 def points(
-    panel: Axes,
-    x: np.ndarray,
-    y: np.ndarray,
-    interval: Interval,
-    colour: Any,
-    size: float,
-    width: float | None,
-    cap: float | None = None,
-    **look: Any,
+    panel: Axes, x: Any, y: Any, interval: Interval, colour: Any, size: float, width: float, cap: float, **look: Any
 ) -> None:
-    """Draw points with error bars.
+    """Draw points with error bars: of this width, with caps of this size at their ends.
 
-    interval: (low, high) in y; in x if `look` has `across`=True.
-    size: of the marker.
-    width: of the bar.
-    cap: the size of the caps at the ends of the bar.
+    interval: (low, high) in y; in x if `look` has `across`=True. size: of the marker.
     look: other arguments for matplotlib's errorbar; fmt is "o" by default.
     """
     across = look.pop("across", False)
@@ -140,8 +129,8 @@ def points(
     lengths: dict[str, Any] = {
         "xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]
     }
-    shape = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap}
-    panel.errorbar(x, y, **lengths, **{**shape, **look})
+    look = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap, **look}
+    panel.errorbar(x, y, **lengths, **look)
 
 
 def hidden(axis: Any, low: np.ndarray, high: np.ndarray, size: float) -> bool:
@@ -160,11 +149,6 @@ def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
         return np.zeros(count)
     step = np.min(np.diff(np.log(spots) if logarithmic else spots))
     return np.linspace(-1, 1, count) * min(0.25, 0.04 * count) * step
-
-
-def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The line (x, y) that joins neighbouring points, with gaps where `there` is false."""
-    return np.where(there, x, np.nan), np.where(there, y, np.nan)
 
 
 def colours(values: Sequence[Any]) -> list[Any]:
@@ -193,10 +177,21 @@ class Drawn(Generic[Line]):
         return SIZES[self.marker]
 
     def points(
-        self, panel: Axes, x: Any, y: Any, interval: Interval, width: float, cap: float | None, **look: Any
+        self,
+        panel: Axes,
+        x: Any,
+        y: Any,
+        interval: Interval,
+        width: float,
+        cap: float,
+        median: Any = False,
+        **look: Any,
     ) -> None:
-        """Draw points of this line with error bars; arguments as of `points`."""
-        points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, **look})
+        """Draw points of this line with error bars; arguments as of `points`. median: which points are open."""
+        points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, "zorder": 3, **look})
+        if np.any(median):
+            face: dict[str, Any] = {"markerfacecolor": "white", "markersize": self.size, "zorder": 3.1}
+            panel.plot(x[median], y[median], self.marker, color=self.colour, **face)
 
 
 @dataclass(frozen=True)
@@ -296,13 +291,8 @@ def mark(label: str, **look: Any) -> Line2D:
 
 def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
     """Break a long text of several settings into lines of at most `longest` letters, where there are commas."""
-    lines: list[str] = []
-    for part in text.split(", "):
-        if lines and len(lines[-1]) + 2 + len(part) <= longest:
-            lines[-1] += f", {part}"
-        else:
-            lines.append(part)
-    return ",\n".join(lines)
+    parts = text.replace(" ", "\xa0").replace(",\xa0", ", ")
+    return textwrap.fill(parts, longest, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
 
 
 def legend(figure: Figure, handles: Sequence[Any], side: str, columns: int, **look: Any) -> None:

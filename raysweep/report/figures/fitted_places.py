@@ -144,8 +144,9 @@ def draw_line(
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
     there = (table["outcome"] == Outcome.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
-    joined = drawing.joined_lines(table["_at"].to_numpy(float), table["estimate"].to_numpy(float), there)
-    panel.plot(*joined, color=line.colour, linewidth=width, alpha=alpha, zorder=2.5)
+    panel.plot(
+        table["_at"], table["estimate"].where(there), color=line.colour, linewidth=width, alpha=alpha, zorder=2.5
+    )
     some = table[[not there and not has_none(one) for there, one in zip(there, table["outcome"], strict=True)]]
     low, high = some["low"].fillna(-np.inf).clip(*reach), some["high"].fillna(np.inf).clip(*reach)
     panel.vlines(some["_at"], low, high, colors=[line.colour], linestyles=[DOTTED["linestyle"]], linewidth=1.4)

@@ -109,7 +109,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
     sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
-    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
+    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic) / 2, logarithmic)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = not apart and all(
@@ -204,12 +204,7 @@ def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, far: floa
     """Draw the points of a line with their error bars; medians are open. far: where x = inf is drawn."""
     means = line.data.means
     at = scales.shifted(np.where(np.isfinite(means.x), means.x, far), shift, logarithmic)
-    for median in (False, True):
-        use = means.median == median
-        if use.any():
-            face = "white" if median else line.colour
-            some = means.part(use)
-            line.points(panel, at[use], some.centre, some.bars, 1.1, 1.8, zorder=3, markerfacecolor=face)
+    line.points(panel, at, means.centre, means.bars, 1.1, 1.8, means.median)
 
 
 def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: float) -> None:

@@ -131,7 +131,7 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
         panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
     if located.any():
         if joined:
-            panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
+            panel.plot(np.where(located, place, np.nan), at, color=FIT, linewidth=1.1, zorder=3.5)
         interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
         drawing.points(panel, place[located], at[located], interval, FIT, 5, 1.3, 2, across=True, **look)
