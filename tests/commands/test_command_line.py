@@ -51,19 +51,13 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow():
     assert python(code).out.split() == ["ok"] * 6
 
 
-def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path):
-    source = TESTS.parent / "raysweep" / "main.py"
-    copy = tmp_path / "main.py"
+def test_the_file_that_is_shipped_alone_is_the_same_program_or_says_that_it_is_of_another_version(tmp_path):
+    source, copy = TESTS.parent / "raysweep" / "main.py", tmp_path / "main.py"
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
         assert python(file, "workloads", "linear_transfer", cwd=tmp_path) == expected
-
-
-def test_a_copied_file_of_another_version_says_so(tmp_path):
-    text = (TESTS.parent / "raysweep" / "main.py").read_text()
-    copy = tmp_path / "main.py"
-    copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
+    copy.write_text(source.read_text().replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
     done = python(copy, "spaces")
     assert done.code != 0
     assert "0.0.7" in done.err

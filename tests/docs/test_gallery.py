@@ -44,17 +44,13 @@ def numbers(text):
 
 
 @pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
-def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table(shown):
+def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table_and_its_time_in_the_space(shown):
     claims = [line for line in CLAIMS.splitlines() if line.startswith("| ") and f"`{shown.space}" in line]
     assert claims
     tables = [path.read_text() for path in sorted((REPORTS / "tables" / shown.folder).glob("*.csv"))]
-    space = packaged.spaces()[shown.space].read_text()
-    assert numbers(shown.said) - numbers("\n".join([*claims, *tables, space])) == set()
-
-
-@pytest.mark.parametrize("shown", rows(), ids=lambda shown: shown.folder)
-def test_the_time_of_a_row_is_that_which_the_space_says(shown):
-    assert re.search(rf"\b{re.escape(shown.time)}\b", first_comment(packaged.spaces()[shown.space]))
+    space = packaged.spaces()[shown.space]
+    assert numbers(shown.said) - numbers("\n".join([*claims, *tables, space.read_text()])) == set()
+    assert re.search(rf"\b{re.escape(shown.time)}\b", first_comment(space))
 
 
 def test_every_report_of_the_manifest_is_shown_or_is_a_variant_of_one_that_is():

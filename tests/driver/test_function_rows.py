@@ -81,20 +81,6 @@ def test_the_log_of_a_trial_says_how_much_of_a_curve_is_kept(storage):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "import numpy; return numpy.array([1.5])",
-        "import numpy; return {'value': numpy.array([[1.5]])}",
-        "import torch; return torch.tensor([1.5], requires_grad=True)",
-        "import fractions; return fractions.Fraction(3, 2)",
-        "import pandas; return pandas.Series([1.5])",
-    ],
-)
-def test_anything_of_one_number_is_a_metric(text, storage):
-    assert quietly(edited(text), storage, axes={"x": [1]}).results()["value"].tolist() == [1.5]
-
-
-@pytest.mark.parametrize(
     "text", ["'1.5'", "[1.5]", "[[1], [2, 3]]", "1j", "{1.5}", "numpy.zeros(2)", "torch.zeros(2)", "10**400"]
 )
 def test_what_is_not_one_number_is_no_metric(text, storage):

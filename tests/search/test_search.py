@@ -75,11 +75,6 @@ def test_the_gap_that_holds_the_sign_change_is_closed(storage):
     assert len(rows[rows["gamma"] > 1]) == 5  # zero everywhere: nothing to look for
 
 
-def test_a_budget_is_kept(storage):
-    small = run(storage, {"boundary": {"metric": "transferability_linear", "budget": 12}})
-    assert len(cells(small)) == 12
-
-
 def sought(storage, folder, kind, axes, budget, **changes):
     """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
     does nothing to it."""
@@ -135,26 +130,18 @@ def test_an_optimum_search_closes_in_on_the_best_cell(storage):
     assert best[0].tolist() == best[1].tolist()
 
 
-def test_a_random_search_is_a_fixed_subset_of_the_grid(storage):
-    first, again = (run(storage / name, {"random": {"cells": 20}}) for name in ("first", "again"))
-    assert len(cells(first)) == 20
-    assert cells(first) == cells(again) < set(first.cells.ids)
-
-
-def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox, storage, tmp_path):
+def test_a_random_search_is_a_fixed_subset_of_the_grid_and_keeps_it_when_an_axis_grows(sandbox, storage, tmp_path):
     def chosen(name, values, count=20):
-        space = {
-            "name": "sandy",
-            "workload": "sandbox",
-            "axes": {"x": values},
-            "fixed": {"folder": str(tmp_path)},
-            "search": {"random": {"cells": count}},
-        }
+        fixed, search = {"folder": str(tmp_path)}, {"random": {"cells": count}}
+        space = {"name": "sandy", "workload": "sandbox", "axes": {"x": values}, "fixed": fixed, "search": search}
         found = run_space(storage / name, space)
+        assert cells(found) <= set(found.cells.ids)
         return cells(found)
 
     hundred = [float(x) for x in range(100)]
     first = chosen("first", hundred)
+    assert len(first) == 20
+    assert first == chosen("again", hundred)
     for number, more in enumerate(([*hundred, 100.0], [-1.0, *hundred], [*hundred[:50], 49.5, *hundred[50:]])):
         assert len(first & chosen(f"more-{number}", more)) >= 19
     assert first < chosen("thirty", hundred, 30)

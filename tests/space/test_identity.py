@@ -168,21 +168,16 @@ def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells():
     assert cell == identity.content_id(["language", workload.identity_version, then])
 
 
-def sandbox_space(**fixed):
-    return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
+def test_a_later_parameter_at_its_absent_value_changes_no_name_and_a_record_from_before_it_is_the_same_space(sandbox):
+    def space_with(**fixed):
+        return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
 
-
-def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox):
-    plain = enumerate_cells(sandbox_space()).ids
-    assert enumerate_cells(sandbox_space(added=7)).ids == plain
-    assert not set(enumerate_cells(sandbox_space(added=8)).ids) & set(plain)
-
-
-def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox):
-    space = sandbox_space()
-    record = space.as_dict()
+    plain = enumerate_cells(space_with()).ids
+    assert enumerate_cells(space_with(added=7)).ids == plain
+    assert not set(enumerate_cells(space_with(added=8)).ids) & set(plain)
+    record = space_with().as_dict()
     del record["fixed"]["added"]
-    assert restore(record) == space
+    assert restore(record) == space_with()
 
 
 def test_canonical_text_distinguishes_what_differs():

@@ -94,13 +94,7 @@ def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep):
     assert "transferability_finetune_se" not in single.data.metrics
     assert child.info.run_name == "overlap_angle=4.5 depth=2"
     assert child.info.status == "FINISHED"
-    assert child.data.params == {
-        "overlap_angle": "4.5",
-        "depth": "2",
-        "dim": "100",
-        "pretrain_length": "inf",
-        "engine": "limit",
-    }
+    assert child.data.params == {name: str(value) for name, value in parameters(0).items()}
     expected = {
         "raysweep.sweep": "sweep",
         "raysweep.sweep_id": "id-1",
