@@ -21,11 +21,8 @@ def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage):
     assert best["x"].tolist() == [2, 3, 1]
     assert sweep.fit(optimum={"metric": "loss", "x": "x"}).table["diverged_from"].item() == np.inf
     gone = edited("return {'loss': float('nan') if x > 2 else x}")
-    assert quietly(gone, storage, name="gone", axes={"x": [1, 2, 3]}).results()["status"].tolist() == [
-        "ok",
-        "ok",
-        "diverged",
-    ]
+    table = quietly(gone, storage, name="gone", axes={"x": [1, 2, 3]}).results()
+    assert table["status"].tolist() == ["ok", "ok", "diverged"]
 
 
 def test_a_large_version_costs_no_more_than_a_small_one(storage):

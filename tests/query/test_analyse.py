@@ -180,12 +180,7 @@ def test_known_standard_errors_take_the_place_of_the_noise():
 def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(storage, tmp_path, call):
     runs = [{"lr": lr, "steps": round(1 / lr), "depth": d, "loss": lr * d} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4)]
     pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
-    words = (
-        "--from",
-        str(tmp_path / "runs.csv"),
-        *["--axes", "lr,steps,depth", "--metric", "loss", "--storage"],
-        str(storage),
-    )
+    words = ("--from", tmp_path / "runs.csv", "--axes", "lr,steps,depth", "--metric", "loss", "--storage", storage)
 
     def shown(*sets):
         lines = call("import", "mine", *words, "--dry-run", *(part for one in sets for part in ("--set", one))).out

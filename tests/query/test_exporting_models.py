@@ -90,24 +90,17 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(s
     cell, there = raysweep.open("small", storage).results().cell[0], tmp_path / "there"
     there.mkdir()
     (there / "mine").touch()
+    new, stage = ("--to", tmp_path / "new"), ("--stage", "pretrain")
     for begins, arguments in {
-        "--stage: missing": ("small", cell, "--to", tmp_path / "new"),
-        "--stage: unknown": ("small", cell, "--to", tmp_path / "new", "--stage", "trunk"),
-        "--to: expected a new folder": ("small", cell, "--to", there, "--stage", "pretrain"),
-        "--to: expected CELL": ("small", "--to", tmp_path / "new", "--stage", "pretrain"),
-        "--to: expected CELL --to FOLDER": ("small", cell, "--to", f"hub:{tmp_path / 'new'}", "--stage", "pretrain"),
-        "zz: expected the beginning": ("small", "zz", "--to", tmp_path / "new", "--stage", "pretrain"),
-        "SEED: the cell has no row of the seed 9": (
-            "small",
-            cell,
-            "9",
-            "--stage",
-            "pretrain",
-            "--to",
-            tmp_path / "new",
-        ),
+        "--stage: missing": (cell, *new),
+        "--stage: unknown": (cell, *new, "--stage", "trunk"),
+        "--to: expected a new folder": (cell, "--to", there, *stage),
+        "--to: expected CELL": (*new, *stage),
+        "--to: expected CELL --to FOLDER": (cell, "--to", f"hub:{tmp_path / 'new'}", *stage),
+        "zz: expected the beginning": ("zz", *new, *stage),
+        "SEED: the cell has no row of the seed 9": (cell, "9", *new, *stage),
     }.items():
-        refused(call("export", *arguments, "--storage", storage), begins)
+        refused(call("export", "small", *arguments, "--storage", storage), begins)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     assert [path.name for path in there.iterdir()] == ["mine"]
 
