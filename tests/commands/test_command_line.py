@@ -238,16 +238,9 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space, stora
 def test_a_dry_run_is_no_shorter_than_its_longest_pack(call):
     """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
     endless = ("--set", "fixed.source=grammar:0", "--set", "fixed.target=grammar:0")  # instead of megabytes of text
-    said = [
-        re.search(
-            r"estimated (.+?) in Ray Tune",
-            call("run", "overtraining_olmo30m", *endless, "--dry-run", "--workers", workers).out,
-        )
-        for workers in ("3", "6")
-    ]
-    assert said[0] is not None
-    assert said[1] is not None
-    assert said[0].group(1) == said[1].group(1)
+    asked = ("run", "overtraining_olmo30m", *endless, "--dry-run", "--workers")
+    three, six = (re.search(r"estimated (.+?) in Ray Tune", call(*asked, workers).out)[1] for workers in ("3", "6"))
+    assert three == six
 
 
 def test_a_dry_run_counts_on_gangs_where_there_are_some(call):

@@ -108,15 +108,9 @@ def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage)
     rows = sweep.results()
     metric = "transferability_finetune"
     question = {"boundary": {"metric": metric, "x": "overlap_angle", "y": "gamma"}}
-    copy = raysweep.analyse(
-        rows,
-        f"{metric}:maximize",
-        ["overlap_angle", "gamma"],
-        questions=[question],
-        seed="seed",
-        status="status",
-        scale={"gamma": "linear", "overlap_angle": "linear"},
-    )
+    axes, known = ["overlap_angle", "gamma"], {"seed": "seed", "status": "status"}
+    scale = dict.fromkeys(axes, "linear")
+    copy = raysweep.analyse(rows, f"{metric}:maximize", axes, questions=[question], scale=scale, **known)
     own = sweep.fit(boundary={"metric": metric, "x": "overlap_angle", "y": "gamma"}).table
     for name in ("estimate", "low", "high"):
         np.testing.assert_array_equal(copy.table[name].to_numpy(float), own[name].to_numpy(float))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pin_digests import FILE, current
-from spaces import small_space
+from spaces import small_space, space_over
 
 from raysweep import workloads
 from raysweep.plan import identity
@@ -54,14 +54,11 @@ def test_a_cells_name_is_a_hash_that_anyone_can_compute():
     assert ids()[0] == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+NETWORK = {"engine": "network", "pretrain_length": 12.5, "depth": 5, "finetune_steps": 1000, "frozen_layers": 1}
 GOLDEN = {
     "1508cb06c6d5347c": small_space(axes={}, fixed={"dim": 20, "noise": 0.2, "overlap_angle": 30, "gamma": 0.3}),
-    "b76da0715271a253": {"name": "a", "workload": "linear_transfer"},
-    "2bdf042ba880d314": {
-        "name": "a",
-        "workload": "linear_transfer",
-        "fixed": {"engine": "network", "pretrain_length": 12.5, "depth": 5, "finetune_steps": 1000, "frozen_layers": 1},
-    },
+    "b76da0715271a253": space_over("linear_transfer", {}),
+    "2bdf042ba880d314": space_over("linear_transfer", {}, fixed=NETWORK),
 }
 
 
