@@ -78,11 +78,8 @@ def test_a_deletion_that_is_killed_leaves_no_sweep_and_can_be_finished(storage, 
     assert killed.code == -signal.SIGKILL
     assert {"ledger", "logs"} & {path.name for path in (storage / "small").iterdir()} in ({"ledger"}, {"logs"})
     for words in (["run", space, *QUIET], ["resume", "small", *QUIET], ["results", "small"], ["status", "small"]):
-        refused(
-            call(*words, *there),
-            "small: is being deleted, or its deletion was cut short",
-            f"raysweep delete small --storage {storage}",
-        )
+        said = ("small: is being deleted, or its deletion was cut short", f"raysweep delete small --storage {storage}")
+        refused(call(*words, *there), *said)
     assert "raysweep delete small" in call("list", *there).out
     refused(call("delete", "small", "--yes", *there, "--tracking-uri", "http://127.0.0.1:9/"), "--tracking-uri: ")
     refused(call("results", "small", *there), "small: is being deleted")  # it has not become a whole one again

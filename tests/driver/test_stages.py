@@ -192,12 +192,8 @@ def test_the_memory_of_a_part_is_asked_for_again():
 
     def packs(cost):
         language = workloads.get("language")
-        stages = [
-            replace(stage, together=("finetune_lr",), cost=cost)
-            if stage.name == "finetune"
-            else replace(stage, cost=None)
-            for stage in language.chain.stages
-        ]
+        tuned = {"finetune": {"together": ("finetune_lr",), "cost": cost}}
+        stages = [replace(stage, **tuned.get(stage.name, {"cost": None})) for stage in language.chain.stages]
         packs = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
         return [pack for pack in packs if not pack.stages]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import ok, process, refused, run
+from conftest import QUIET, ok, process, refused, run
 from language_rows import QUICK
 from spaces import small_space
 
@@ -45,10 +45,8 @@ def hashes(folder):
 @pytest.mark.parametrize("stage", ["pretrain", "finetune"])
 def test_transformers_has_the_logits_that_the_sweep_had(stage, storage, tmp_path, call):
     row = raysweep.open("kept", storage).results().iloc[-1]
-    done = call(
-        "export", "kept", row.cell[:8], row.seed, "--stage", stage, "--to", tmp_path / "model", "--storage", storage
-    )
-    assert done.code == 0, done
+    where = ("--stage", stage, "--to", tmp_path / "model", "--storage", storage)
+    ok(call("export", "kept", row.cell[:8], row.seed, *where))
     found = transformers_of().AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
     weights = raysweep.open("kept", storage).tensors(stage, row.cell, row.seed)["weights"]
     own = model.decoder(config_of(row), weights).eval()
@@ -69,18 +67,13 @@ def test_transformers_has_the_logits_that_the_sweep_had(stage, storage, tmp_path
 def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraining(storage, tmp_path, call):
     cell = raysweep.open("small", storage).results().cell[0]
     where = ("--to", tmp_path / "model", "--storage", storage)
-    refused(
-        call("export", "small", cell, "--stage", "finetune", *where),
-        "--stage: finetune was not kept in 1 of 1 rows",
-        "run the space under another --name with --set keep=[finetune]",
-    )
+    remedy = "run the space under another --name with --set keep=[finetune]"
+    asked = call("export", "small", cell, "--stage", "finetune", *where)
+    refused(asked, "--stage: finetune was not kept in 1 of 1 rows", remedy)
     pretrained = {path: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(space("small")))
-    again = call(
-        "run", tmp_path / "space.yaml", "--name", "again", "--set", "keep=[finetune]", "--executor", "inline",
-        "--no-report", "--tracking-uri", "none", "--storage", storage,
-    )  # fmt: skip
-    assert again.code == 0, again
+    named = ("--name", "again", "--set", "keep=[finetune]", "--executor", "inline", *QUIET, "--storage", storage)
+    ok(call("run", tmp_path / "space.yaml", *named))
     assert {path: path.stat().st_mtime_ns for path in pretrained} == pretrained
     ok(call("export", "again", cell, "--stage", "finetune", *where))
     assert (tmp_path / "model" / "model.safetensors").exists()

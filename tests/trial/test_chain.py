@@ -147,13 +147,8 @@ def test_rows_share_the_points_of_a_stage_that_they_have_in_common(kept, tmp_pat
     made = trained(keeps=kept)
     rows = [{"rate": 1, "epochs": n} for n in (2, 4, 3, 4)] + [{"rate": 2, "epochs": 1}, {"rate": 1, "epochs": 0}]
     metrics = compute(made, rows, Store(tmp_path) if kept else None)
-    assert sorted((call.rows[0]["rate"], call.before, call.point) for call in called("train")) == [
-        (1, 0, 1),
-        (1, 1, 2),
-        (1, 2, 3),
-        (1, 3, 4),
-        (2, 0, 1),
-    ]
+    trained_on = sorted((call.rows[0]["rate"], call.before, call.point) for call in called("train"))
+    assert trained_on == [(1, 0, 1), (1, 1, 2), (1, 2, 3), (1, 3, 4), (2, 0, 1)]
     assert len(called("evaluate")) == 5
     assert np.isnan(metrics.metrics["train_value"][5])  # it has no epoch at all
     assert metrics.metrics["train_value"][1] == metrics.metrics["train_value"][3]
