@@ -54,11 +54,9 @@ def kinds(room):
     axes = {"x": list(range(0, 80, 10)), "behaviour": ["compute", "compute", "compute", "raise_once"] * 2}
     fixed = {"pause": 0.05, "said_seconds": 200, "folder": str(marks["rows"])}
     chaos = space_over("sandbox", axes, name="chaos", zip=[["x", "behaviour"]], fixed=fixed, seeds=3)
-    axes, pause = {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]}, {"pause": 0.06}
+    axes, keys = {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]}, {"seeds": 2, "keep": ["finetune"]}
     staged, scheduled = (
-        space_over(
-            "chaos_stages", axes, fixed={**pause, "folder": str(marks[name])}, name=name, seeds=2, keep=["finetune"]
-        )
+        space_over("chaos_stages", axes, name=name, fixed={"pause": 0.06, "folder": str(marks[name])}, **keys)
         for name in ("staged", "scheduled")
     )
     companion = {"length": [3, 4], "rate": [0.2, 0.4]}
@@ -163,10 +161,8 @@ class Sweep:
             log.write(f"--- {word}\n".encode())
             log.flush()
             words = [sys.executable, "-m", "raysweep.main", *self.command(word)]
-            pipes = {
-                **dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL),
-                "stderr": subprocess.PIPE if terminal else log,
-            }
+            pipes = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+            pipes["stderr"] = subprocess.PIPE if terminal else log
             return subprocess.Popen(words, env=self.env, start_new_session=True, preexec_fn=hear, **pipes)
 
     def finish(self, word):
