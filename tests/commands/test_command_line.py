@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import QUIET, TESTS, Outcome, command, files_of, ok, process, python
+from conftest import QUIET, TESTS, Outcome, command, driving, files_of, ok, process, python
 from spaces import small_space
 
 import raysweep
@@ -160,14 +160,12 @@ def test_only_the_table_is_on_stdout(finished):
 
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(call, space, storage):
     ok(call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400"))
-    printing = subprocess.Popen(
-        command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
-    printing.stdout.close()
-    assert printing.stderr.read() == b""
-    printing.wait(timeout=PATIENCE)
-    printing.stderr.close()
+    with driving("results", "small", "--storage", storage) as printing:
+        assert printing.stdout.readline().startswith("sweep,cell,seed,status,")
+        printing.stdout.close()
+        assert printing.stderr.read() == ""
+        printing.wait(timeout=PATIENCE)
+        printing.stdout = None
 
 
 def test_looking_leaves_no_trace(call, finished):
@@ -202,13 +200,8 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space, stora
 
     def on_terminal(*arguments, answer=b""):
         ours, theirs = pty.openpty()
-        started = subprocess.Popen(
-            command(*arguments),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+        started = subprocess.Popen(command(*arguments), env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}, **pipes)
         os.close(theirs)
         os.write(ours, answer)
         told = b""

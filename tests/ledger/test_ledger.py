@@ -119,15 +119,9 @@ print(sum(files.create(paths.locate(sys.argv[1]) / f"file-{i}", content) for i i
 
 
 def test_of_many_processes_one_publishes(tmp_path):
-    publishers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PUBLISHER, str(tmp_path), letter, "100000", str(FILES)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for letter in "abcd"
-    ]
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    program = [sys.executable, "-c", PUBLISHER, str(tmp_path)]
+    publishers = [subprocess.Popen([*program, letter, "100000", str(FILES)], text=True, **pipes) for letter in "abcd"]
     for publisher in publishers:
         assert publisher.stdout.readline() == "ready\n"
     for publisher in publishers:

@@ -4,6 +4,7 @@ import yaml
 
 STEP = 8 * 16  # tokens in a step of language_space
 GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}  # axes for small_space
+LANGUAGE = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8}  # a model that is small
 
 
 def space_over(workload, axes, **keys):
@@ -29,16 +30,7 @@ def language_space(axes=None, fixed=None, **changes):
         "name": "small",
         "workload": "language",
         "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3], **(axes or {})},
-        "fixed": {
-            "width": 16,
-            "depth": 1,
-            "context": 16,
-            "pretrain_batch": 8,
-            "finetune_batch": 8,
-            "finetune_steps": 4,
-            "evaluation_tokens": 256,
-            **(fixed or {}),
-        },
+        "fixed": {**LANGUAGE, "finetune_steps": 4, "evaluation_tokens": 256, **(fixed or {})},
         **changes,
     }
 
