@@ -50,7 +50,8 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     inside, outside, exact = (
         {"estimate": 1.0, "low": low, "high": high, "theory": 1.1} for low, high in ((0.8, 1.2), (0.95, 1.05), (1, 1))
     )
-    assert theory_words(slopes(inside, inside), TRANSFER) == "theory agrees"
+    bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
+    assert theory_words(slopes(inside, inside, bound), TRANSFER) == "theory agrees"
     assert theory_words(slopes(inside, outside, exact), TRANSFER) == "theory agrees"  # 1 in 10 such pairs miss one
     assert theory_words(slopes(inside, outside, outside, exact), TRANSFER) == "theory differs in 2 of 3"
     assert theory_words(slopes(outside, exact), TRANSFER) == "theory, 1.1, differs"
