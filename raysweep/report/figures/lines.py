@@ -109,7 +109,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
     sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
-    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic) / 2, logarithmic)
+    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = not apart and all(
