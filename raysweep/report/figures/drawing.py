@@ -230,10 +230,6 @@ class Sheet(Generic[Line]):
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
             legend(self.figure, marks, "upper", len(marks), title=self.title)
 
-    def left_out(self, every: int) -> str:
-        """The sentence that the figure shows fewer lines than there are, after a space; empty if it shows all."""
-        return left_out_words(len(self.every), every)
-
 
 def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
     """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels.
@@ -279,7 +275,7 @@ def sentences(*texts: str) -> str:
     return " ".join(filter(None, texts))
 
 
-def left_out_words(shown: int, every: int) -> str:
+def left_out(shown: int, every: int) -> str:
     """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
     return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
 

@@ -140,7 +140,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     quantity = form.format(metric=called(metric, workload), reference=reference)
     caption = f"{quantity} against {called(x, workload)}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
-    return sheet.figure, text + sheet.left_out(plot.every)
+    return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 
 
 def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
@@ -166,10 +166,9 @@ def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: flo
 
 
 def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart: bool) -> None:
-    at, centre = finite_part(beside)
-    panel.plot(at + shift, centre, color=shade, **({**BESIDE, "linestyle": "none"} if apart else BESIDE), zorder=2)
-    low, high = (end[np.isfinite(beside.x)] for end in beside.bars)
-    panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
+    """Draw the other metric of a line."""
+    part, look = beside.part(np.isfinite(beside.x)), {"fmt": "x", "linestyle": "none" if apart else BESIDE["linestyle"]}
+    drawing.points(panel, part.x + shift, part.centre, part.bars, shade, 4, 0.8, 0, zorder=2, **look)
 
 
 def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> bool:
