@@ -154,9 +154,9 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"
     if group.times:
         return f"{name}{times_words(*group.times, workload)}"
+    if low == high:
+        return f"{name}{low}{unit}"
     about = f"about {name}{middle}{unit}"
-    if low == high or (group.alike and size >= BRIEF):
-        return f"{name}{low}{unit}" if low == high else about
     if drive and drive.one_way and size < BRIEF and (moved[1] != middle or not group.alike):
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
         if size >= NAMING:
@@ -191,16 +191,6 @@ def times_words(key: str, factor: float, workload: Workload) -> str:
     """What estimates are about so many times of: "about the target norm (0.98 times)"."""
     name, times = called(key, workload), f"{number(factor, 2)} times"
     return f"about the {name} ({times})" if abs(factor - 1) < EVEN else f"about {times} the {name}"
-
-
-def power_words(name: str, finding: Finding, group: Group, workload: Workload, size: int) -> str:
-    """A factor of a law: "N^-0.5 (95 %: -0.6 to -0.4)", "about N^-0.5", or between which powers."""
-    if group.reach:
-        return f"{name}^{place_words(finding, group, workload, size)}"
-    low, middle, high = alike(group.low, group.middle, group.high, error=group.error)
-    if group.alike or low == high:
-        return f"{'about ' * (low != high)}{name}^{middle}"
-    return f"{name}^{low} to {name}^{high}"
 
 
 def which(finding: Finding, group: Group, workload: Workload) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,22 +26,11 @@ from raysweep.report.clauses import (
     needed_words,
     of_each,
     place_words,
-    power_words,
     share,
     theory_words,
     which,
 )
-from raysweep.report.names import (
-    as_called,
-    called,
-    capitalized,
-    in_short,
-    setting,
-    settings,
-    short,
-    unit_of,
-    what_differs,
-)
+from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
 from raysweep.report.phrases import EDGES, ESTIMATES, FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
@@ -102,12 +90,11 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
-    brief = [
-        clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1),
-        brief_words(finding, lead, workload),
-    ]
+    brief = [clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1)]
     if lead.outcome == Outcome.LOCATED:
-        brief[1] = f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}"
+        brief.append(f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}")
+    else:
+        brief.append(brief_words(finding, lead, workload))
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
         words = [f"; {clause(finding, group, workload)}" for group in others]
         at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
@@ -141,10 +128,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [[""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
-    counted_of = f"{lead.count:,} of {counted(every, noun)}"
-    in_all = unique(
-        f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,} of {every:,}"
-    )
+    some = f"{lead.count:,} of {counted(every, noun)}"
+    in_all = unique(f"{where} ({some})" if where else part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
     return [in_all if detail or not every_named else unique(where or part, "") for detail in range(DETAILS)]
@@ -171,27 +156,19 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
     """The best configuration of a search, which axes carry the variance, and what is not told from it."""
     facts = finding.facts
-    finding = replace(finding, table=finding.table.head(1).map(_in_three_digits))
+    finding = replace(finding, table=finding.table.head(1))
     first = finding.table.iloc[0]
     sure = " (one run, no interval)" if facts.get("one_draw") else ""
     text = _fitting(f"{clause(finding, groups_of(finding)[0], workload)}{sure}", "found")
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
-    there = {name for name in facts["axes"] if first[name] is not None and first[name] == first[name]}
-    whole, main = (
-        ", ".join(f"{called(name, workload)} {short(name, first[name], workload)}" for name in names if name in there)
-        for names in (facts["axes"], leading or facts["axes"])
-    )
+    at = {name: f"{called(name, workload)} {number(first[name], 3)}" for name in facts["axes"] if pd.notna(first[name])}
+    whole, main = (", ".join(at[name] for name in names if name in at) for names in (at, leading or at))
     alike, most = facts["alike"], " and ".join(called(name, workload) for name in leading)
     others = f"; {counted(alike, 'other')} of {facts['configurations']} cannot be told from it" if alike else ""
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
     matters = [f"; share of the variance: {shares}", f"; {most} matters most"] * bool(leading)
     forms = (f"{text}{f' at {at}' * bool(at)}{others}{more}" for at in (whole, main) for more in (*matters, ""))
     return _fitting(*forms, text)
-
-
-def _in_three_digits(value: Any) -> Any:
-    """A number as a sentence has it: a drawn one in three digits, a whole one as it is."""
-    return value if not isinstance(value, float) or value % 1 == 0 or value != value else float(f"{value:.3g}")
 
 
 def _along(finding: Finding, workload: Workload) -> str:
@@ -234,7 +211,8 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
         else:
             (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
             form = POWERS[ways_of[0] if len(ways_of) == 1 else Outcome.UNCLEAR]
-            powers.append([form.format(power_words(name, finding, group, workload, size)) for size in (0, SIZES)])
+            power = [place_words(finding, group, workload, size, f"{name}^") for size in (0, SIZES)]
+            powers.append([form.format(text) for text in power])
     of_all = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}{rest}"]
     of_all = ([f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
     said = [f"the best {called(finding.x, workload)} {', '.join(some)}" for some in zip(*powers, strict=True)]
