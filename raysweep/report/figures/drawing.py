@@ -91,11 +91,8 @@ def below(figure: Figure, panel: Axes) -> Axes:
     figure.set_figheight(1.25 * figure.get_figheight())
     grid = figure.add_gridspec(2, 1, height_ratios=(2.4, 1))
     panel.set_subplotspec(grid[0])
-    lower = figure.add_subplot(grid[1], sharex=panel)
-    lower.set_xlabel(panel.get_xlabel())
-    panel.set_xlabel("")
     panel.tick_params(labelbottom=False)
-    return lower
+    return figure.add_subplot(grid[1], sharex=panel)
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
