@@ -7,10 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import documented
 import pytest
@@ -18,9 +16,6 @@ import yaml
 from spaces import small_space, written
 
 from tests.chaos.waiting import PATIENCE, hear, wait_for
-
-if TYPE_CHECKING:
-    pass
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")  # 15 by default: beside other tests its workers would starve
@@ -30,19 +25,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch: the cor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and processes started here too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = (
-    "checkpoint_rows",
-    "driven",
-    "image_files",
-    "language_fixtures",
-    "servers",
-    "store_sweeps",
-)  # of tests/support
+pytest_plugins = ("checkpoint_rows", "driven", "image_files", "language_fixtures", "servers")  # of tests/support
 
 TESTS = Path(__file__).parent
 SUPPORT = TESTS / "support"
 pytest.register_assert_rewrite("stored_stage")
 QUIET = ("--no-report", "--tracking-uri", "none")
+ONE_AFTER_ANOTHER_ON_RAY = """
+import sys
+from raysweep.main import main
+for space in sys.argv[2:]:
+    try:
+        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
+        print(0, flush=True)
+    except SystemExit as stop:
+        print(stop.code, flush=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,6 @@ class Outcome:
     code: int
     out: str
     err: str
-
-
-Call = Callable[..., Outcome]
-"""The fixture `call`."""
 
 
 def command(*arguments, first=""):
@@ -291,34 +285,20 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def sandbox_path(tmp_path_factory):
-    """A folder that, on the path, brings the workloads `sandbox`, `annotated`, `apart`, `together`, `careless`,
-    `cramped`, `logging`, `staged`, `valley`, several `toy` and the documented `digits` and `digits_together` by entry
-    point, as a package would."""
+    """A folder that, on the path, brings workloads of tests/support and the documented `digits` by entry point."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(documented.EXAMPLE, folder / "digits")
     documented.put_together(folder)
-    for module in ("sandbox", "gang", "careless", "cramped", "logging", "staged", "valley"):
-        shutil.copy(SUPPORT / f"{module}_workload.py", folder)
-    shutil.copy(SUPPORT / "toy_workloads.py", folder)
-    installed(
-        folder,
-        sandbox="sandbox_workload:WORKLOAD",
-        staged="staged_workload:WORKLOAD",
-        annotated="sandbox_workload:ANNOTATED",
-        apart="sandbox_workload:APART",
-        together="gang_workload:WORKLOAD",
-        digits="digits:WORKLOAD",
-        digits_together="digits_together:WORKLOAD",
-        careless="careless_workload:WORKLOAD",
-        cramped="cramped_workload:WORKLOAD",
-        logging="logging_workload:WORKLOAD",
-        valley="valley_workload:WORKLOAD",
-        toy="toy_workloads:TOY",
-        toy_switched="toy_workloads:SWITCHED",
-        toy_losing="toy_workloads:LOSING",
-        toy_engines="toy_workloads:ENGINES",
-        toy_logarithmic="toy_workloads:LOGARITHMIC",
-    )
+    modules = ("sandbox", "careless", "cramped", "logging", "staged", "valley")
+    brought = {name: f"{name}_workload:WORKLOAD" for name in modules} | {"together": "gang_workload:WORKLOAD"}
+    brought |= {name: f"sandbox_workload:{name.upper()}" for name in ("annotated", "apart")}
+    brought |= {
+        f"toy_{kind}": f"toy_workloads:{kind.upper()}" for kind in ("switched", "losing", "engines", "logarithmic")
+    }
+    brought |= {"toy": "toy_workloads:TOY"}
+    for target in brought.values():
+        shutil.copy(SUPPORT / f"{target.partition(':')[0]}.py", folder)
+    installed(folder, **brought, digits="digits:WORKLOAD", digits_together="digits_together:WORKLOAD")
     return folder
 
 
@@ -370,20 +350,10 @@ def ray_cluster(sandbox_path):
     import ray
 
     ray.shutdown()  # of a test before, in which a sweep started one of its own
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = _before(sandbox_path)  # its workers are started from this environment
-    context = ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        configure_logging=False,
-        address="local",
-    )
-    if before is None:
-        del os.environ["PYTHONPATH"]
-    else:
-        os.environ["PYTHONPATH"] = before
+    quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", _before(sandbox_path))  # its workers are started from this environment
+        context = ray.init(num_cpus=2, logging_level=logging.ERROR, address="local", **quiet)
     yield context.address_info["gcs_address"]
     ray.shutdown()
 

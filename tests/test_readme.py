@@ -61,7 +61,7 @@ def test_the_demo_ends_with_the_quoted_answer(call, tmp_path, monkeypatch):
     done = ok(call("run", "transfer_phase_diagram", "--tracking-uri", "none"))
     block = README.split("    make demo\n")[1].split("\n![")[0]
     quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())
-    assert "hurts above; no effect for γ ≥ 1; theory agrees" in quoted
+    assert "hurts above; no effect (exactly 0) for γ ≥ 1; theory agrees" in quoted
     for line in f"{done.out}\n{done.err}".splitlines():
         quoted = quoted.replace(" ".join(line.split()) or " ", " ")
     assert quoted.split() == []
@@ -83,11 +83,8 @@ def test_the_workload_of_the_table_has_noise_of_its_own_in_every_row(parabola, s
     space = {"name": "dip", "workload": "parabola", "axes": {"x": {"linspace": [-1, 3, 41]}}, "seeds": 25}
     table = run(storage, space).results()
     assert set(table["status"]) == {"ok"}
-    noise = (
-        table.assign(noise=(table["loss"] - (table["x"] - 1) ** 2) / 0.1)
-        .pivot(index="seed", columns="x", values="noise")
-        .to_numpy()
-    )
+    table["noise"] = (table["loss"] - (table["x"] - 1) ** 2) / 0.1
+    noise = table.pivot(index="seed", columns="x", values="noise").to_numpy()
     assert len(np.unique(noise.round(9))) == noise.size == 25 * 41
     assert abs(noise.mean()) < 0.15
     assert abs(noise.std() - 1) < 0.1

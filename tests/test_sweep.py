@@ -1,4 +1,4 @@
-"""A sweep computes every row once, keeps what it has, and goes on from there; its ends are in test_driver_ends.py."""
+"""A sweep computes every row once, keeps what it has, and goes on from there; its ends are in test_faults.py."""
 
 import io
 import itertools

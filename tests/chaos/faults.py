@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 import psutil
 
 from tests.chaos.sweeps import PATIENCE, Sweep
-from tests.chaos.unwell_server import UnwellServer
+from tests.chaos.tracking_server import UnwellServer
 from tests.chaos.waiting import wait_for
 
-Process = subprocess.Popen[bytes]
 TOLD_TO_END = 20.0  # seconds a driver may take to end after SIGTERM or SIGHUP
 LOCKED = (5.0, 24.0)  # seconds the database stays locked; MLflow waits 20 s for it
 # -SIGINT is 130 to a shell: Python ends itself so, after all is done, if a KeyboardInterrupt passed through exec(text)

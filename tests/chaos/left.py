@@ -6,7 +6,6 @@ import math
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from typing import Any
 
 import raysweep
 from raysweep.commands import store as store_commands
@@ -15,14 +14,13 @@ from raysweep.storage import leases
 from raysweep.storage.sealed import Damaged
 from tests.chaos import stages
 
-Things = dict[tuple[Any, ...], Any]
-"""All that is there: its kind, what tells it from others, and how often that was there before; its value."""
 ELSEWHERE = "gone"
 """The host in the leases that a fault makes."""
 
 
 def _enter(things, *key, value=True):
-    """One more thing, also where the same is there already."""
+    """One more thing, also where the same is there already. things: {(kind, what tells it from others, how often that
+    was there before): value}."""
     number = 0
     while (*key, number) in things:
         number += 1

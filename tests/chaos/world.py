@@ -19,7 +19,7 @@ from tests.chaos import left
 from tests.chaos.damages import DAMAGES
 from tests.chaos.faults import LIVES, Disturbance, choices
 from tests.chaos.sweeps import ON_RAY, PATIENCE, Sweep, environment, kinds, site
-from tests.chaos.unwell_server import UnwellServer
+from tests.chaos.tracking_server import UnwellServer
 
 OFTEN = 6
 """Faults that strike while as much happens as in one undisturbed sweep."""
@@ -53,7 +53,7 @@ class Expected:
     """What an undisturbed sweep and its companion leave behind. seconds: how long the sweep takes; events: how much
     happens meanwhile."""
 
-    things: left.Things
+    things: dict[tuple, object]
     seconds: float
     events: int
 

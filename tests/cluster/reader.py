@@ -12,16 +12,8 @@ from pathlib import Path
 import raysweep
 
 REPOSITORY = Path(raysweep.__file__).parent.parent
-SHIPPED = [
-    "clusters",
-    "raysweep",
-    "search_spaces",
-    "pyproject.toml",
-    "constraints.txt",
-    "Makefile",
-    "README.md",
-    "LICENSE",
-]
+SHIPPED = ["clusters", "raysweep", "search_spaces"]
+SHIPPED += ["pyproject.toml", "constraints.txt", "Makefile", "README.md", "LICENSE"]
 
 
 @dataclass
@@ -40,24 +32,21 @@ def blocks_of_readme(title, language):
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def type_line(machines, checkout, line):
-    """One line, or block, of the README, in a shell of the checkout with its environment activated.
+def run_here(machines, words, seconds=300, **options):
+    """A command to its end, in the environment of the machines' client; stdout and stderr are one.
 
     Raises:
-        subprocess.TimeoutExpired: it took longer than five minutes.
+        subprocess.TimeoutExpired: it took longer than so many seconds.
     """
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    options = {"env": machines.environment(), **pipes, **options}
+    return subprocess.run(words, text=True, timeout=seconds, check=False, **options)
+
+
+def type_line(machines, checkout, line):
+    """One line, or block, of the README, in a shell of the checkout with its environment activated."""
     started = time.monotonic()
-    ended = subprocess.run(
-        ["bash", "-c", f"source .venv/bin/activate\n{line}"],
-        cwd=checkout,
-        env=machines.environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        timeout=300,
-        check=False,
-    )
+    ended = run_here(machines, ["bash", "-c", f"source .venv/bin/activate\n{line}"], cwd=checkout)
     done = Done(ended.returncode, ended.stdout, time.monotonic() - started)
     print(f"$ {line.splitlines()[-1]}   [exit {done.code}, {done.seconds:.1f} s]", file=sys.__stderr__, flush=True)
     return done

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.chaos.waiting import wait_for
 
@@ -34,9 +35,10 @@ PROGRAMS = {
 }
 
 
-def missing():
-    """What to install (packages of Debian) before a server can be started here; nothing if all is there."""
-    return sorted({package for program, package in PROGRAMS.items() if which(program) is None})
+def need():
+    """Ends the tests if no server can be started here, and says what to install (packages of Debian)."""
+    if missing := sorted({package for program, package in PROGRAMS.items() if which(program) is None}):
+        pytest.exit(f"make test-cluster needs: apt-get install {' '.join(missing)}", returncode=2)
 
 
 def which(program):
@@ -184,30 +186,20 @@ def _write_keys(folder):
 
 
 def _server_configuration(folder, host, port, public_key, variables):
-    session = {
-        **variables,
-        MARK: str(folder),
-        "HOME": str(folder / host / "home"),
-        **{name: value for name, value in _plain_environment().items() if name.startswith("PIP_")},
-    }
-    return (
-        "\n".join(
-            [
-                f"ListenAddress {host}",
-                f"Port {port}",
-                f"HostKey {folder / 'host_key'}",
-                f"AuthorizedKeysFile {public_key}",
-                "StrictModes no",
-                "PasswordAuthentication no",
-                "KbdInteractiveAuthentication no",
-                "PermitRootLogin prohibit-password",
-                "UsePAM no",
-                f"PidFile {folder / host / 'sshd.pid'}",
-                "SetEnv " + " ".join(f'"{name}={value}"' for name, value in session.items()),
-            ]
-        )
-        + "\n"
-    )
+    session = {**variables, MARK: str(folder), "HOME": str(folder / host / "home")}
+    session |= {name: value for name, value in _plain_environment().items() if name.startswith("PIP_")}
+    return f"""ListenAddress {host}
+Port {port}
+HostKey {folder / "host_key"}
+AuthorizedKeysFile {public_key}
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+UsePAM no
+PidFile {folder / host / "sshd.pid"}
+SetEnv {" ".join(f'"{name}={value}"' for name, value in session.items())}
+"""
 
 
 def _write_client(machines):
@@ -221,22 +213,24 @@ def _write_client(machines):
         "Host *\n  HostName 127.0.0.1\n  Port 9\n"
     )
     wrapper = _made(folder / "bin") / "ssh"
-    wrapper.write_text(
-        "\n".join(
-            [
-                "#!/bin/bash",
-                'arguments=("$@")',
-                "for ((n = 1; n < $#; n++)); do",
-                r'  [ "${arguments[n-1]}" = -i ] && arguments[n]="${arguments[n]/#\~\//$HOME/}"',
-                f'  arguments[n]="${{arguments[n]/#{IMAGE_USER}@/{machines.user}@}}"',
-                f'  [ "${{arguments[n-1]}}" = -l ] && arguments[n]="${{arguments[n]/#{IMAGE_USER}/{machines.user}}}"',
-                "done",
-                f'exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"',
-                "",
-            ]
-        )
+    user, of_image = machines.user, IMAGE_USER
+    _write_program(
+        wrapper,
+        rf"""#!/bin/bash
+arguments=("$@")
+for ((n = 1; n < $#; n++)); do
+  [ "${{arguments[n-1]}}" = -i ] && arguments[n]="${{arguments[n]/#\~\//$HOME/}}"
+  arguments[n]="${{arguments[n]/#{of_image}@/{user}@}}"
+  [ "${{arguments[n-1]}}" = -l ] && arguments[n]="${{arguments[n]/#{of_image}/{user}}}"
+done
+exec {which("ssh")} -F {folder / "ssh_config"} "${{arguments[@]}}"
+""",
     )
-    wrapper.chmod(0o755)
+
+
+def _write_program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def _write_environment_of_node(home, host, wrappers):
@@ -249,24 +243,18 @@ def _write_environment_of_node(home, host, wrappers):
     here = sysconfig.get_path("purelib")
     there = next(environment.glob("lib/python*/site-packages"))
     (there / "from_the_tests.pth").write_text(f"{here}\n")
-    ray = environment / "bin" / "ray"
-    ray.write_text(
-        "\n".join(
-            [
-                f"#!{environment}/bin/python",
-                "import sys",
-                "from ray.scripts.scripts import main",
-                "if sys.argv[1:2] == ['start'] and not any(word.startswith('--node-ip-address') for word in sys.argv):",
-                f"    sys.argv.append('--node-ip-address={host}')",
-                "sys.exit(main())",
-                "",
-            ]
-        )
+    _write_program(
+        environment / "bin" / "ray",
+        f"""#!{environment}/bin/python
+import sys
+from ray.scripts.scripts import main
+if sys.argv[1:2] == ['start'] and not any(word.startswith('--node-ip-address') for word in sys.argv):
+    sys.argv.append('--node-ip-address={host}')
+sys.exit(main())
+""",
     )
-    ray.chmod(0o755)
-    pip = environment / "bin" / "pip"  # for EC2 and Compute Engine Ray has a setup command of its own that runs it
-    pip.write_text(f'#!/bin/sh\nexec {environment}/bin/python -m pip "$@"\n')
-    pip.chmod(0o755)
+    # for EC2 and Compute Engine Ray has a setup command of its own that runs pip
+    _write_program(environment / "bin" / "pip", f'#!/bin/sh\nexec {environment}/bin/python -m pip "$@"\n')
     (home / ".bash_profile").write_text("cd\n. ~/.bashrc\n")  # a session starts in the home
     (home / ".bashrc").write_text(f'export PATH="{wrappers}:$PATH"\n')
 

@@ -58,8 +58,7 @@ def tags(instance):
 @pytest.fixture(scope="module")
 def cloud(s3_server):
     """An account made ready by the commands of the README, and a head that is up."""
-    if packages := server.missing():
-        pytest.exit(f"make test-cluster needs: apt-get install {' '.join(packages)}", returncode=2)
+    server.need()
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
         variables = account.variables_of(s3_server)

@@ -10,25 +10,13 @@ from pathlib import Path
 
 import pytest
 import server
-import yaml
 from conftest import until
-from reader import REPOSITORY, Done, blocks_of_readme, check_out, type_line
+from reader import REPOSITORY, Done, blocks_of_readme, check_out, run_here, type_line
 
 import raysweep
 from tests.chaos.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _what_is_needed():
-    """Says what is missing before anything starts."""
-    if packages := server.missing():
-        pytest.exit(
-            f"make test-cluster needs an OpenSSH server and its friends; on Debian: "
-            f"apt-get install {' '.join(packages)}",
-            returncode=2,
-        )
 
 
 @dataclass
@@ -74,14 +62,9 @@ class Cluster:
 
     def raysweep(self, *arguments):
         """The command line on this machine, which sees the shared folder as well."""
-        return subprocess.run(
-            [sys.executable, "-m", "raysweep.main", *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=self.checkout,
-            env=self.machines.environment(),
-        ).stdout
+        done = run_here(self.machines, [sys.executable, "-m", "raysweep.main", *arguments], cwd=self.checkout)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
 
     def nodes(self):
         return self.type("ray exec my-cluster.yaml 'ray status'").text
@@ -106,6 +89,7 @@ def line_with(*words):
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster that is up: the README until after `ray up`."""
+    server.need()
     folder = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
     try:
         with server.serve(folder, {}) as running:
@@ -181,15 +165,8 @@ def test_an_unknown_space_is_one_line_and_a_failure_here_too(cluster):
 
 def test_a_space_is_also_a_path_on_the_head(cluster):
     (cluster.checkout / "mine.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "name": "mine",
-                "workload": "linear_transfer",
-                "axes": {"overlap_angle": [30, 60]},
-                "fixed": {"dim": 20, "gamma": 0.5},
-                "seeds": 2,
-            }
-        )
+        "name: mine\nworkload: linear_transfer\naxes: {overlap_angle: [30, 60]}\nseeds: 2\n"
+        "fixed: {dim: 20, gamma: 0.5}\n"
     )
     assert cluster.type("ray rsync-up my-cluster.yaml mine.yaml '~/mine.yaml'").code == 0
     done = cluster.type(
@@ -246,16 +223,8 @@ def test_a_stranger_without_the_token_is_turned_away(cluster, tmp_path):
         "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, configure_logging=False); "
         "print(ray.cluster_resources())"
     )
-    asked = subprocess.run(
-        [sys.executable, "-c", program, f"{server.HEAD}:{cluster.gcs_port}"],
-        text=True,
-        env={**cluster.machines.environment(), "HOME": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=240,
-        check=False,
-    )
+    words = [sys.executable, "-c", program, f"{server.HEAD}:{cluster.gcs_port}"]
+    asked = run_here(cluster.machines, words, env={**cluster.machines.environment(), "HOME": str(tmp_path)})
     assert asked.returncode != 0
     assert "InvalidAuthToken" in asked.stdout, asked.stdout[-2000:]
     assert "node:" not in asked.stdout
@@ -302,16 +271,8 @@ def test_the_slurm_file_runs_a_sweep_on_an_allocation_of_one_node(cluster):
         f"SLURM_CPUS_PER_TASK=2 bash {folder}/my-slurm.sh run quickstart --name by_slurm --executor ray "
         "--no-report --tracking-uri none"
     )
-    done = subprocess.run(
-        ["ssh", "-i", str(cluster.machines.key), *unknown, f"{cluster.machines.user}@{server.HEAD}", told],
-        env=cluster.machines.environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        timeout=180,
-        check=False,
-    )
+    there = ["ssh", "-i", str(cluster.machines.key), *unknown, f"{cluster.machines.user}@{server.HEAD}"]
+    done = run_here(cluster.machines, [*there, told], 180)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "700 of 700 rows" in done.stdout
     assert "Ray Tune" in done.stdout

@@ -56,22 +56,6 @@ def test_workers_start_from_none_and_nothing_idle_goes_on_costing(cloud):
     assert not re.search("aws_access_key|aws_secret|/.aws|credentials", str(config), re.IGNORECASE)  # no key is copied
 
 
-def test_amazons_machines_are_closed_and_gone_with_their_disks():
-    """The worker is spot. Ray takes any key here: a misspelt one would not be the same."""
-    head, gpu = (RAY["aws"]["available_node_types"][name]["node_config"] for name in ("head", "gpu"))
-    disk = {"VolumeSize": 100, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
-    both = {
-        "ImageId": "EDIT_AMI",
-        "SecurityGroupIds": ["EDIT_SECURITY_GROUP"],
-        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled", "HttpPutResponseHopLimit": 1},
-        "InstanceInitiatedShutdownBehavior": "terminate",
-        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": disk}],
-    }
-    assert head == {"InstanceType": "m7i.2xlarge", "IamInstanceProfile": {"Name": "raysweep-head"}, **both}
-    spot = {"InstanceMarketOptions": {"MarketType": "spot"}, "IamInstanceProfile": {"Name": "raysweep-worker"}}
-    assert gpu == {"InstanceType": "g6.12xlarge", **spot, **both}
-
-
 def test_googles_machines_are_closed_and_gone_with_their_disks():
     head, gpu = (RAY["gcp"]["available_node_types"][name]["node_config"] for name in ("head", "gpu"))
     disk = {"boot": True, "autoDelete": True, "type": "PERSISTENT"}

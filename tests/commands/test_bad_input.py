@@ -1,9 +1,7 @@
 """Bad input: exit 2, one line that begins with the path of the key, nothing created, nothing recorded touched."""
 
-import json
-
 import pytest
-from bad_spaces import TEXTS, axis, space
+from bad_spaces import TEXTS, axis
 from conftest import QUIET, files_of, ok, process, refused
 
 
@@ -55,11 +53,7 @@ def test_places_that_are_no_space_are_refused(call, tmp_path, storage):
         ("=3", "--set"),
         ("axes.gamma=[1", "--set axes.gamma: line 1"),
         ("depth=3", "depth: is a parameter of linear_transfer; say fixed.depth or axes.depth"),
-        ("gamma.linspace=[0, 1, 3]", "gamma: is a parameter of linear_transfer; say fixed.gamma or axes.gamma"),
-        ("axs.gamma=[1]", "axs: unknown key"),
         ("axes.gama=[1]", "axes.gama: unknown parameter"),
-        ("axes.gamma=[0]", "axes.gamma[0]: "),
-        ("axes.gamma=0.5", "axes.gamma: expected a list"),
         ("axes.gamma.9=0.5", "axes.gamma.9: expected a position from 0 to 2"),
         ("axes.gamma.x=1", "axes.gamma.x: expected a pos"),
         ("axes.gamma.²=1", "axes.gamma.²: expected a pos"),
@@ -67,21 +61,15 @@ def test_places_that_are_no_space_are_refused(call, tmp_path, storage):
         ("seeds.x=1", "seeds.x: "),
         ("name.first=a", "name.first: "),
         ("axes=3", "axes: expected a mapping"),
-        ("seeds=0", "seeds: "),
-        ("fixed.gamma=3", "fixed.gamma: also"),
         (".=3", ""),
         ("axes.=3", "axes."),
         ("fixed..x=3", "fixed."),
-        ("name=null", "name: missing"),
-        ("fixed.dim=1e-3", "fixed.dim: expected a whole number"),
         ("exclude.0.gamma=3", "exclude"),
         ("fixed={dim: 20, dim: 30}", "fixed.dim: repeated key"),
     ],
 )
-def test_a_bad_change_is_refused(text, begins, call, tmp_path, storage):
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
-    refused(call("run", file, "--set", text, "--storage", storage, *QUIET), begins)
+def test_a_bad_change_is_refused(text, begins, call, space, storage):
+    refused(call("run", space, "--set", text, "--storage", storage, *QUIET), begins)
     assert not storage.exists()
 
 
@@ -98,17 +86,11 @@ def test_a_bad_change_is_refused(text, begins, call, tmp_path, storage):
         (["run", "quickstart", "--executor", "dask"], "--executor: "),
         (["run", "quickstart", "--name", "../x"], "--name: expected a plain name"),
         (["run", "quickstart", "--set"], "--set"),
-        (["run", "quickstart", "--name", ""], "--name: expected a plain name"),
         (["run", "quickstart", "--name", "mlflow.db"], "--name: "),
         (["run", "quickstart", "--on-code-change", "x"], "--on-code"),
         (["resume"], "SWEEP: "),
-        (["resume", "nothing"], "nothing: "),
-        (["status", "nothing"], "nothing: "),
-        (["results", "nothing"], "nothing: "),
-        (["report", "nothing"], "nothing: "),
         (["debug", "nothing", "0"], "nothing: "),
-        (["delete", "nothing"], "nothing: "),
-        (["sync", "nothing"], "nothing: "),
+        *(([word, "nothing"], "nothing: ") for word in ("resume", "status", "results", "report", "delete", "sync")),
         (["resume", "../storage"], "../storage: "),
         (["resume", ""], ""),
         (["resume", "/"], "/: "),
@@ -137,53 +119,35 @@ def test_a_huge_grid_says_its_size_and_asks_for_yes(call, tmp_path, storage):
 
 
 @pytest.mark.parametrize("where", ["file", "file/below", "/proc/raysweep", "/dev/null/x", "/proc/1/x/y"])
-def test_a_storage_that_cannot_be_written_is_refused(where, call, tmp_path):
+def test_a_storage_that_cannot_be_written_is_refused(where, call, space, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
     before = files_of(tmp_path)
-    refused(call("run", file, "--storage", tmp_path / where, *QUIET), "--storage: ", str(tmp_path / where))
+    refused(call("run", space, "--storage", tmp_path / where, *QUIET), "--storage: ", str(tmp_path / where))
     assert files_of(tmp_path) == before
 
 
-def test_a_sweep_whose_place_is_taken_is_refused(call, tmp_path, storage):
+def test_a_sweep_whose_place_is_taken_is_refused(call, space, storage):
     storage.mkdir()
     (storage / "small").write_text("a file")
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
-    refused(call("run", file, "--storage", storage, *QUIET), "--storage: ")
+    refused(call("run", space, "--storage", storage, *QUIET), "--storage: ")
     assert files_of(storage) == {"small": b"a file"}
 
 
 @pytest.mark.parametrize(
-    "uri",
-    [
-        "http://127.0.0.1:9/",
-        "sqlite:////dev/null/x.db",
-        "nonsense",
-        "ftp://example.org",
-        "",
-        "file:///tmp/x",
-        "sqlite:///",
-        "postgresql://nobody@127.0.0.1:9/x",
-    ],
+    "uri", ["http://127.0.0.1:9/", "sqlite:////dev/null/x.db", "nonsense", "", "postgresql://nobody@127.0.0.1:9/x"]
 )
-def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri, call, tmp_path, storage):
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
-    outcome = call("run", file, "--storage", storage, "--tracking-uri", uri, "--no-report")
+def test_a_tracking_uri_that_cannot_be_reached_is_refused(uri, call, space, storage):
+    outcome = call("run", space, "--storage", storage, "--tracking-uri", uri, "--no-report")
     refused(outcome, "--tracking-uri: ")
     assert outcome.err.count("--tracking-uri: ") == 1
     assert not storage.exists()
 
 
 @pytest.fixture
-def recorded(call, tmp_path, storage):
+def recorded(call, space, storage):
     """A finished sweep `small`; returns the file of its space."""
-    file = tmp_path / "space.yaml"
-    file.write_text(space())
-    ok(call("run", file, "--storage", storage, *QUIET))
-    return file
+    ok(call("run", space, "--storage", storage, *QUIET))
+    return space
 
 
 @pytest.mark.parametrize(
@@ -244,46 +208,6 @@ def test_bad_input_leaves_an_existing_sweep_untouched(call, recorded, storage, t
 
 def cell_of(call, storage):
     return call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "{",
-        "[]",
-        "3",
-        "null",
-        "{}",
-        '{"format": 2}',
-        '{"format": 1}',
-        '{"format": 1, "space": {}, "sweep": 1, "sweep_id": 1, "tracking_uri": 1, "created": 1}',
-    ],
-)
-def test_a_record_that_cannot_be_understood_is_named(content, call, recorded, storage):
-    file = storage / "small" / "sweep.json"
-    file.write_text(content)
-    for arguments in (
-        ["run", recorded],
-        ["resume", "small"],
-        ["status", "small"],
-        ["results", "small"],
-        ["delete", "small", "--yes"],
-    ):
-        refused(call(*arguments, "--storage", storage), str(file))
-    listed = ok(call("list", "--storage", storage))
-    assert str(file) in listed.out
-    assert file.read_text() == content
-
-
-def test_a_record_of_a_workload_that_is_gone_is_named(call, recorded, storage):
-    file = storage / "small" / "sweep.json"
-    record = json.loads(file.read_text())
-    record["space"]["workload"] = "gone"
-    file.write_text(json.dumps(record))
-    for arguments in (["run", recorded], ["resume", "small"], ["results", "small"], ["status", "small"]):
-        outcome = call(*arguments, "--storage", storage, *(QUIET if arguments[0] in ("run", "resume") else ()))
-        refused(outcome, "")
 
 
 def test_a_storage_that_is_a_file_holds_no_sweeps(call, tmp_path):

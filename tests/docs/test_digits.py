@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import QUIET, TESTS, assert_same_rows, driving, installed, process, until
+from conftest import QUIET, TESTS, installed, process
 from sklearn.datasets import load_digits
 
 import raysweep
@@ -115,39 +115,6 @@ def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished):
             np.testing.assert_allclose(lines["loss"], expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("where", "twice"), [("evaluate", 0), ("finetune", 1)])
-def test_killed_in_the_middle_it_goes_on_and_computes_each_stage_once(where, twice, finished, call, tmp_path):
-    """It is killed in a stage of its fifth row: only a fine-tuning that had begun is begun again."""
-    stops = (
-        "import itertools, pathlib, threading\nimport digits.net as net\n"
-        f"calls, real, mark = itertools.count(1), net.{where}, pathlib.Path({str(tmp_path / 'reached')!r})\n"
-        "def stops(rows, parent, context):\n"
-        "    if next(calls) == 5:\n"
-        "        mark.touch()\n"
-        "        threading.Event().wait()\n"
-        "    return real(rows, parent, context)\n"
-        f"net.{where} = stops\n"
-    )
-    killed = tmp_path / "killed"
-    with driving(*arguments(killed), first=stops) as driver:
-        until((tmp_path / "reached").exists, driver)
-    before = {path.name: path.stat().st_mtime_ns for path in (killed / "store" / "entries").iterdir()}
-    assert 0 < len(before) < 2 * STAGES
-    resumed = call("resume", "digits", "--storage", killed, *QUIET)
-    there = len(before) // 2  # a record and its weights
-    assert said_of_stages(resumed).startswith(f"{STAGES} distinct, {STAGES - there} computed, {there} reused, {twice} ")
-    after = {path.name: path.stat().st_mtime_ns for path in (killed / "store" / "entries").iterdir()}
-    assert after.items() >= before.items()
-    assert len(after) == 2 * STAGES
-    started = [
-        record["meta"]["computed"] for stage in ("pretrain", "finetune") for record in kept(killed, stage).values()
-    ]
-    assert sorted(started) == [1] * (STAGES - twice) + [2] * twice
-    assert_same_rows(rows(killed), rows(finished))
-    assert raysweep.open("digits", killed).curves().equals(raysweep.open("digits", finished).curves())
-
-
 def test_kept_fine_tuned_weights_give_the_accuracy_of_their_row(finished, call):
     pixels, labels = load_digits(return_X_y=True)
     held_out = (np.arange(len(labels)) % 5 == 0) & (labels >= 5)
@@ -207,60 +174,3 @@ def test_a_metric_that_is_added_later_trains_nothing(finished, tmp_path):
     assert [row["accuracy"] for row in found] == [row["accuracy"] for row in before]
     assert all(0 < row["loss"] < 10 for row in found)
     assert len({row["loss"] for row in found}) == 8
-
-
-@pytest.mark.long
-def test_changed_code_of_a_stage_computes_that_stage_and_what_follows(sandbox, storage, tmp_path):
-    """Each stage is a module here, and says so."""
-    net = (DIGITS / "digits" / "net.py").read_text()
-    stages = ("pretrain", "finetune", "evaluate")
-    parts = re.split(rf"(?=^def (?:{'|'.join(stages)})\()", net, flags=re.MULTILINE)
-    own = 'run="digits.{0}:{0}", sources=("digits.common", "digits.{0}")'
-    declared = [(f'run="digits.net:{stage}"', own.format(stage)) for stage in stages]
-    older, newer = (tmp_path / name for name in ("older", "newer"))
-    for folder in (older, newer):
-        environment = edition(folder, __init__=declared)
-        (folder / "digits" / "net.py").unlink()
-        (folder / "digits" / "common.py").write_text(parts[0])
-        for stage, text in zip(stages, parts[1:], strict=True):
-            (folder / "digits" / f"{stage}.py").write_text(f"from digits.common import *\n\n\n{text}")
-    changed = newer / "digits" / "finetune.py"
-    changed.write_text(changed.read_text().replace("[few] * 50", "[few] * 5"))
-    first = process(*arguments(storage), env={"PYTHONPATH": str(older)})
-    assert said_of_stages(first) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
-    before = rows(storage)
-    pretrained = kept(storage, "pretrain")
-    again = arguments(storage, "--on-code-change", "recompute")
-    shown = process(*again, "--dry-run", env=environment)
-    assert re.search(r"pretrain +6 distinct: 0 new, 6 reused", shown.out), shown.out
-    assert re.search(r"finetune +8 distinct: 8 new", shown.out)
-    assert re.search(r"evaluate +8 distinct: 8 new", shown.out)
-    second = process(*again, env=environment)
-    assert said_of_stages(second) == f"{STAGES} distinct, 8 computed, 6 reused, 0 begun again"
-    assert kept(storage, "pretrain") == pretrained
-    assert all(one["accuracy"] != other["accuracy"] for one, other in zip(before, rows(storage), strict=True))
-    curves = raysweep.open("digits", storage).curves()
-    assert curves[curves["stage"] == "finetune"]["step"].max() == 5
-
-
-ONE_MORE_EVALUATION = {
-    "__init__": (
-        "    ),\n    stages=(",
-        '        Parameter("shift", int, 0, "pixels that the images are moved", stage="evaluate", absent=0),\n'
-        "    ),\n    stages=(",
-    ),
-    "net": ("parent.tensors())(PIXELS[test])", 'parent.tensors())(PIXELS[test].roll(rows.row()["shift"], 1))'),
-}
-
-
-@pytest.mark.long
-def test_evaluating_at_other_parameters_shares_the_kept_fine_tunings(finished, tmp_path):
-    newer = edition(tmp_path / "newer", **ONE_MORE_EVALUATION)
-    outcome = process(*arguments(finished, "--name", "shifted", **{"axes.shift": [0, 1, 2]}), env=newer)
-    assert said_of_stages(outcome) == f"{STAGES} distinct, 0 computed, {STAGES} reused, 0 begun again"
-    table = process("results", "shifted", "--storage", finished, "--format", "json", env=newer)
-    found = json.loads(table.out)
-    assert len(found) == 24
-    unmoved = [row["accuracy"] for row in found if row["shift"] == 0]
-    assert unmoved == [row["accuracy"] for row in rows(finished)]
-    assert np.mean(unmoved) - np.mean([row["accuracy"] for row in found if row["shift"] == 2]) > 0.1

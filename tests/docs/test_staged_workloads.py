@@ -7,10 +7,10 @@ import tomllib
 import numpy as np
 import pytest
 import torch
-from conftest import QUIET, SUPPORT, TESTS, assert_same_rows, driving, ok, process, run, until
-from documented import DOCUMENT, block, blocks, function, points
+from conftest import QUIET, SUPPORT, TESTS, driving, ok, run, until
+from documented import DOCUMENT, block, blocks
 from spaces import written
-from test_digits import DIGITS, arguments, edition, rows, said_of_stages
+from test_digits import DIGITS, arguments, said_of_stages
 
 import raysweep
 
@@ -62,46 +62,6 @@ def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_clos
 
 
 @pytest.mark.long
-def test_a_long_stage_goes_on_from_its_checkpoint_with_the_state_of_its_optimizer(call, sandbox, storage, tmp_path):
-    """The documented form without points ends in the rows of the example, killed after two epochs or not."""
-    declaration = (DIGITS / "digits" / "__init__.py").read_text()
-    old = function((DIGITS / "digits" / "net.py").read_text(), "pretrain")
-    new = block("context.restored()") + "\n\n"
-    long = edition(tmp_path / "long", __init__=(points(declaration), ""), net=(old, new))
-    ok(call(*arguments(storage / "example")))
-    mark = tmp_path / "reached"
-    often = "import raysweep.trial.context as c\nc.CHECKPOINT_SECONDS = -1.0\n"
-    stops = (
-        f"{often}import digits.net as net, threading, pathlib\nreal = net.train\n"
-        "def train(*a, first=0):\n"
-        "    if first == 24:\n"
-        f"        pathlib.Path({str(mark)!r}).touch()\n"
-        "        threading.Event().wait()\n"
-        "    real(*a, first=first)\n"
-        "net.train = train\n"
-    )
-    with pytest.MonkeyPatch.context() as path:
-        path.setenv("PYTHONPATH", long["PYTHONPATH"])
-        with driving(*arguments(storage / "long"), first=stops) as driver:
-            until(mark.exists, driver)
-        begun = process(*arguments(storage / "long", "--dry-run"))
-        assert "1 of them from an intermediate checkpoint on" in begun.out
-        counts = f"{often}import digits.net as net\nreal = net.train\n"
-        counts += "net.train = lambda *a, **k: (print(k), real(*a, **k))\n"
-        resumed = process("resume", "digits", "--storage", storage / "long", *QUIET, first=counts)
-    assert said_of_stages(resumed).startswith("12 distinct, ")
-    assert_same_rows(
-        [{**row, "cell": "", "code_version": ""} for row in rows(storage / "long")],
-        [{**row, "cell": "", "code_version": ""} for row in rows(storage / "example")],
-    )
-    epochs = [int(first) for first in re.findall(r"'first': (\d+)", resumed.out)]
-    assert epochs[0] == 24, "the epochs before the kill are not repeated"
-    curves = raysweep.open("digits", storage / "long").curves()
-    lengths = curves[curves["stage"] == "pretrain"].groupby(["cell", "seed"])["step"].agg(list)
-    assert {tuple(steps) for steps in lengths} == {tuple(range(1, 13)), tuple(range(1, 37))}
-
-
-@pytest.mark.long
 def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_one_worker(
     ray_cluster, call, sandbox, storage, tmp_path, monkeypatch
 ):
@@ -121,6 +81,8 @@ def test_a_gang_that_trains_the_net_together_is_killed_and_ends_in_the_rows_of_o
     with driving("run", written(tmp_path, space), *two) as driver:
         until((package / "reached").exists, driver)
     (package / "stop").unlink()
+    shown = call("run", tmp_path / "space.yaml", *two, "--dry-run")
+    assert "1 of them from an intermediate checkpoint on" in shown.out
     assert said_of_stages(call("resume", "together", *two)).startswith("3 distinct, 3 computed, 0 reused, ")
     assert epochs.read_text().split() == ["1", "2", "3", "3", "4"]  # the third one was not finished
     found = raysweep.open("together", storage / "two")

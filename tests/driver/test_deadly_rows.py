@@ -75,8 +75,8 @@ def assert_done(storage, deaths, seeds=2, name="deadly"):
     ] == [f"the process computing this row {death}" for death in outcomes.dropna()]
 
 
-def resumed(storage, *options):
-    return process("resume", "deadly", "--storage", storage, *QUIET, *options)
+def inline(word, of, storage):
+    return process(word, of, "--storage", storage, *QUIET, "--executor", "inline")
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,13 @@ def resumed(storage, *options):
 )
 def test_a_row_that_kills_a_driver_is_failed_by_the_next(death, function, tmp_path, storage):
     space = asked(tmp_path, death, function, **({"vectorized": True} if function == "together" else {}))
-    first = process("run", space, "--storage", storage, *QUIET, "--executor", "inline")
+    first = inline("run", space, storage)
     assert first.code not in (0, 2, 130), first
-    again = resumed(storage, "--executor", "inline")
-    assert again.code == 1, again
-    assert "Traceback" not in again.err
-    assert_done(storage, death)
-    assert resumed(storage, "--executor", "inline").code == 1  # it tries them again, and does not die of them either
-    assert_done(storage, death)
+    for _ in range(2):  # it tries them again, and does not die of them either
+        again = inline("resume", "deadly", storage)
+        assert again.code == 1, again
+        assert "Traceback" not in again.err
+        assert_done(storage, death)
     assert {path.name for path in (storage / "deadly").iterdir()} == {"driver.lock", "ledger", "logs", "sweep.json"}
 
 
@@ -121,28 +120,16 @@ def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path, 
 
 def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path, storage):
     deaths = ["none", "none", "none", "exit", "none", "none"]
-    process("run", asked(tmp_path, deaths, seeds=1), "--storage", storage, *QUIET, "--executor", "inline")
+    inline("run", asked(tmp_path, deaths, seeds=1), storage)
     kept = {row["x"] for row in open_sweep("deadly", storage).results().to_dict("records")}
     (tmp_path / "calls.txt").unlink()
-    assert resumed(storage, "--executor", "inline").code == 1
+    assert inline("resume", "deadly", storage).code == 1
     calls = Counter(int(line.split()[0]) for line in (tmp_path / "calls.txt").read_text().splitlines())
     assert calls == {x: 2 if x == 3 else 1 for x in range(6) if x not in kept}
 
 
 @pytest.mark.long
-def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox, tmp_path, storage):
-    behaviour = ["compute", "die", "raise", "compute", "die_once"]
-    written(tmp_path, sandbox_space(tmp_path, behaviour, seeds=2))
-    process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    assert process("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline").code == 1
-    sweep = open_sweep("sandy", storage)
-    expected = {"compute": "ok", "die": "failed", "raise": "failed", "die_once": "ok"}
-    table = sweep.results()
-    assert table["status"].tolist() == [expected[one] for one in table["behaviour"]]
-    assert {row["error"].splitlines()[-1] for row in sweep.failures()} == {
-        f"the process computing this row {DEATHS['kill']}",
-        "ArithmeticError: x = 2 cannot be computed",
-    }
+def test_stages_get_past_a_death_too(sandbox, tmp_path, storage):
     staged = {
         "name": "staged",
         "workload": "staged",
@@ -151,9 +138,8 @@ def test_other_workloads_and_their_stages_get_past_a_death_too(sandbox, tmp_path
         "fixed": {"folder": str(tmp_path)},
         "seeds": 1,
     }
-    written(tmp_path, staged)
-    process("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline")
-    assert process("resume", "staged", "--storage", storage, *QUIET, "--executor", "inline").code == 1
+    inline("run", written(tmp_path, staged), storage)
+    assert inline("resume", "staged", storage).code == 1
     table = open_sweep("staged", storage).results()
     assert table["status"].tolist() == ["failed" if source else "ok" for source in table["source"]]
     assert all(DEATHS["kill"] in row["error"] for row in open_sweep("staged", storage).failures())
@@ -193,11 +179,9 @@ def test_no_row_kills_a_driver_on_ray(ray_cluster, tmp_path, storage):
 
 @pytest.mark.long
 def test_a_death_that_is_over_is_forgotten(sandbox, tmp_path, storage):
-    written(tmp_path, sandbox_space(tmp_path, ["compute", "die_once", "compute"]))
-    arguments = ["run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline"]
-    assert process(*arguments).code == -signal.SIGKILL
-    ok(process(*arguments))
-    messages = []
+    space, messages = sandbox_space(tmp_path, ["compute", "die_once", "compute"]), []
+    assert inline("run", written(tmp_path, space), storage).code == -signal.SIGKILL
+    ok(inline("run", tmp_path / "space.yaml", storage))
     (tmp_path / "die_once-1-1").touch()
-    run(storage, sandbox_space(tmp_path, ["compute", "die_once", "compute"], seeds=2), say=messages.append)
+    run(storage, {**space, "seeds": 2}, say=messages.append)
     assert not any("child" in line for line in messages)

@@ -1,15 +1,9 @@
-"""Whatever goes wrong around a sweep, it ends, after `raysweep resume` where needed, as if nothing had.
-
-Real processes, real kills, a real MLflow server. Beside these: test_driver_ends (kill -9, Ctrl-C, SIGTERM, SIGHUP, two
-drivers), test_stopping (signals), test_mlflow_away, test_sweep (rows that fail), test_ray (a worker that dies),
-test_full_disk, test_ledger and test_store_damage (damage), test_store_crashes, test_interrupted_mirror, test_mirror,
-and test_chaos, where it all happens at random moments.
-"""
+"""A driver that is told to end, killed, left by its terminal or its Ray leaves a sweep that another goes on with; and a
+sweep has one at a time."""
 
 import contextlib
 import os
 import pty
-import re
 import shutil
 import signal
 import subprocess
@@ -19,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import QUIET, driving, files_of, ok, process, sql, until
-from driven import run_statuses, some_waiting, values
+from conftest import QUIET, assert_same_rows, driving, files_of, ok, process, refused, rows, run, sql, until
+from driven import run_statuses, values
+from spaces import waiting_space, written
 
 from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
@@ -28,14 +23,72 @@ from raysweep.plan.resources import Resources
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 
+
+@pytest.fixture
+def waiting(sandbox, storage, tmp_path):
+    """A driver, a process of its own, that has computed three rows of six and waits in the fourth."""
+    written(tmp_path, waiting_space(tmp_path))
+    sweep = storage / "sandy"
+    with driving("run", tmp_path / "space.yaml", "--storage", storage, *QUIET, "--executor", "inline") as driver:
+        until(
+            lambda: (
+                len(list(sweep.glob("ledger/*.jsonl"))) == 3  # and the log of the fourth has its first line
+                and sum(log.stat().st_size > 0 for log in sweep.glob("logs/*.log")) == 4
+            ),
+            driver,
+        )
+        yield driver
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_an_ended_sweep_says_how_to_go_on_and_comes_to_the_rows_of_one_that_was_left_alone(
+    number, waiting, storage, tmp_path, call
+):
+    waiting.send_signal(number)
+    out, err = waiting.communicate(timeout=PATIENCE)
+    assert (waiting.returncode, out) == (-number if number == signal.SIGKILL else 130, "")
+    assert "Traceback" not in err
+    assert number == signal.SIGKILL or f"raysweep resume sandy --storage {storage}" in err
+    result = call("status", "sandy", "--storage", storage, "--tracking-uri", "none")
+    assert "interrupted, 3 of 6 rows (3 ok)" in result.out
+    assert f"raysweep resume sandy --storage {storage}" in result.out
+    before = files_of(storage / "sandy" / "ledger")
+    (tmp_path / "go").touch()
+    ok(call("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline"))
+    assert before.items() <= files_of(storage / "sandy" / "ledger").items()
+    undisturbed = rows(run(storage / "undisturbed", waiting_space(tmp_path)))
+    assert_same_rows(rows(open_sweep("sandy", storage)), undisturbed)
+    assert [row["y"] for row in undisturbed] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_sweep_has_one_driver(waiting, storage, tmp_path, call):
+    before = files_of(storage)
+    assert process("resume", "sandy", "--storage", storage, *QUIET).code == 2  # where a hang would end
+    for arguments in (
+        ["resume", "sandy"],
+        ["run", tmp_path / "space.yaml"],
+        ["run", tmp_path / "space.yaml", "--set", "seeds=2"],
+        ["sync", "sandy"],
+        ["delete", "sandy", "--yes"],
+    ):
+        uri = f"sqlite:///{tmp_path / 'db'}" if arguments[0] == "sync" else "none"
+        by = [f"process {waiting.pid} on"] if arguments[0] != "delete" else []
+        refused(call(*arguments, "--storage", storage, "--tracking-uri", uri), "sandy: is ", *by)
+    assert "running, 3 of 6 rows" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
+    assert "running" in call("list", "--storage", storage).out
+    assert call("results", "sandy", "--storage", storage).out.count("\n") == 4
+    assert files_of(storage) == before
+    (tmp_path / "go").touch()
+    _, err = waiting.communicate(timeout=PATIENCE)
+    assert waiting.returncode == 0, err
+    assert "finished, 6 of 6" in call("status", "sandy", "--storage", storage, "--tracking-uri", "none").out
+
+
 INLINE = ("--executor", "inline", "--tracking-uri", "none")
 
 
 def begun(database):
     return sql(database, "SELECT COUNT(*) FROM runs") > [(0,)]
-
-
-# Told to end, and not told
 
 
 def test_a_driver_under_nohup_outlives_its_terminal(sandbox, drive, storage, tmp_path):
@@ -71,10 +124,15 @@ def test_a_spot_notice_or_ctrl_c_ends_a_driver_on_ray_in_time_and_nothing_is_lef
     assert driven.returncode == 130, err
     assert time.monotonic() - start < 25
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
-    (tmp_path / "go").touch()
-    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
-    assert values(storage) == [0, 1, 2, 3]
+    assert_goes_on(storage, tmp_path, "--no-report")
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
+
+
+def assert_goes_on(storage, folder, *options, **more):
+    """A resume ends the sweep, and what Ray needed is gone."""
+    (folder / "go").touch()
+    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", *options, **more))
+    assert values(storage) == [0, 1, 2, 3]
     assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
@@ -94,12 +152,8 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox, drive, 
         driven.communicate(timeout=PATIENCE)
         until(lambda: not in_session(driven.pid))
         assert len(os.listdir(temporary)) == 1
-        (tmp_path / "go").touch()
-        resume = ("resume", "sandy", "--storage", storage, *QUIET, "--executor", "inline")
-        ok(process(*resume, env={"TMPDIR": temporary}))
+        assert_goes_on(storage, tmp_path, *QUIET, env={"TMPDIR": temporary})
         assert os.listdir(temporary) == []
-    assert values(storage) == [0, 1, 2, 3]
-    assert sorted(path.name for path in (storage / "sandy").iterdir() if path.is_dir()) == ["ledger", "logs"]
 
 
 @pytest.mark.long
@@ -120,9 +174,7 @@ def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part, sandbox, driv
     assert time.monotonic() - lost < 30
     assert "2 rows are kept; go on with: raysweep resume sandy" in err
     assert run_statuses(database)["sweep"] == {"KILLED": 1}
-    (tmp_path / "go").touch()
-    ok(process("resume", "sandy", "--storage", storage, "--executor", "inline", "--no-report"))
-    assert values(storage) == [0, 1, 2, 3]
+    assert_goes_on(storage, tmp_path, "--no-report")
     assert run_statuses(database) == {"sweep": {"FINISHED": 1}, "cell": {"FINISHED": 4}}
 
 
@@ -139,9 +191,6 @@ def test_an_extension_killed_while_ray_starts_is_resumed_as_it_was_asked(space, 
         assert driven.stderr.readline() == "starting Ray\n"
     ok(process("resume", "small", *arguments, "--executor", "inline"))
     assert len(open_sweep("small", storage).results()) == 6 * 5
-
-
-# A terminal that is gone
 
 
 @pytest.mark.parametrize("output", ["pipe", "terminal", "closed from the start"])
@@ -161,9 +210,6 @@ def test_a_driver_that_nobody_listens_to_goes_on(output, sandbox, drive, storage
     (tmp_path / "go").touch()
     assert driven.wait(timeout=PATIENCE) == 0
     assert values(storage) == [0, 1, 2, 3]
-
-
-# Nodes
 
 
 def test_a_machine_that_goes_has_a_budget_of_its_own():
@@ -189,35 +235,6 @@ def test_a_machine_that_goes_has_a_budget_of_its_own():
     for _ in range(retry_policy.WORKER_RETRIES):
         policy.begin(left.id, {"m1", "m2"})
     assert policy.again(left, cells, {"m1", "m2"}) == []  # a single row is given up
-
-
-@pytest.mark.long
-def test_a_node_that_is_lost_costs_no_row_and_is_no_fault_of_any(sandbox, drive, storage, tmp_path):
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        doomed = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
-        space = some_waiting(tmp_path, 2, 4)
-        output = tmp_path / "output.txt"
-        with output.open("w") as stream:
-            env = {**os.environ, "RAY_ADDRESS": cluster.address}
-            driven = drive("--executor", "ray", "--tracking-uri", "none", space=space, stderr=stream, env=env)
-        logs = storage / "sandy" / "logs"
-        until(lambda: len(list(logs.glob("*.log"))) == 4, driven)  # two rows are there, two wait, one on each node
-        cluster.remove_node(doomed, allow_graceful=False)
-        until(lambda: "; trying its pack of 1 row again" in output.read_text(), driven)
-        assert re.search("lost a (machine|worker); trying", output.read_text())  # the machine may be missed only later
-        (tmp_path / "go").touch()
-        assert driven.wait(PATIENCE) == 0, output.read_text()
-        assert "Traceback" not in output.read_text()
-        assert values(storage) == [0, 1, 2, 3, 4, 5]
-    finally:
-        cluster.shutdown()
-
-
-# What a killed driver leaves lying
 
 
 def test_folders_that_a_copy_lost_are_made_again(call, space, storage):

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 
 import pytest
@@ -29,13 +28,7 @@ def test_exceptions_are_failed_rows_and_no_other_row_is_computed_again(storage):
 
     sweep = quietly(sometimes, storage, axes={"x": [1, 2, 3, 4, 5]}, seeds=4)
     table = sweep.results()
-    assert table.groupby("x")["status"].unique().map(list).to_dict() == {
-        1: ["ok"],
-        2: ["ok"],
-        3: ["failed"],
-        4: ["ok"],
-        5: ["ok"],
-    }
+    assert table["status"].tolist() == ["failed" if x == 3 else "ok" for x in table["x"]]
     failures = sweep.failures()
     assert all(row["error"].strip().endswith("ValueError: three") for row in failures)
     assert all("sometimes" in row["error"] for row in failures)  # the traceback
@@ -66,17 +59,21 @@ def test_a_function_that_always_fails_is_not_worth_a_ray(storage):
     assert not any("starting Ray" in line or "trials at a time" in line for line in messages)
 
 
-def test_what_would_end_a_program_ends_one_row(storage):
-    def leaving(x, seed, log):
-        if x == 2:
-            sys.exit(3)
-        if x == 3:
+def test_what_would_end_a_program_or_is_no_exception_ends_one_row(storage):
+    class Over(BaseException): ...
+
+    def raising(x, seed, log):
+        if x == 5:
             log(1, loss=[1.0, 2.0])
+        if x > 0:
+            raise [SystemExit(3), Over("over"), asyncio.CancelledError(), GeneratorExit()][x - 1]
         return 1.0
 
-    sweep = quietly(leaving, storage, axes={"x": [1, 2, 3, 4]})
-    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "ok"]
-    assert [row["error"].strip().splitlines()[-1].partition(":")[0] for row in sweep.failures()] == ["RuntimeError"] * 2
+    sweep = quietly(raising, storage, axes={"x": [0, 1, 2, 3, 4, 5, -1]}, executor="inline")
+    assert sweep.results()["status"].tolist() == ["ok", *["failed"] * 5, "ok"]
+    last = [row["error"].strip().splitlines()[-1] for row in sweep.failures()]
+    assert [line.partition(":")[0] for line in last] == ["RuntimeError"] * 5
+    assert "raising raised Over: over" in last[1]
 
 
 def test_a_function_may_change_the_working_directory(tmp_path, monkeypatch):
@@ -147,19 +144,6 @@ def test_a_child_that_comes_back_ends_there(storage, tmp_path):
     done = python(tmp_path / "forking.py", storage)
     assert (done.code, done.out) == (0, "[0.0, 0.0, 1.0, 1.0, 7.0, 7.0] 0\n"), done
     assert done.err.count("the first ones are computed in this process") == 1  # one driver
-
-
-def test_what_is_no_exception_ends_one_row_too(storage):
-    class Over(BaseException): ...
-
-    def raising(x, seed):
-        if x > 1:
-            raise [Over("over"), asyncio.CancelledError(), GeneratorExit()][x - 2]
-        return 1.0
-
-    sweep = quietly(raising, storage, axes={"x": [1, 2, 3, 4]}, executor="inline")
-    assert sweep.results()["status"].tolist() == ["ok", "failed", "failed", "failed"]
-    assert any("raising raised Over: over" in row["error"] for row in sweep.failures())
 
 
 def test_a_row_with_other_metrics_than_the_first_has_failed(storage):

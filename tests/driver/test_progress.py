@@ -1,16 +1,20 @@
-"""The progress line says how much time is left."""
+"""What a running sweep shows: how much time is left, and a page that is written seldom, cheaply, and never at the cost
+of rows."""
 
 import io
+import itertools
 import re
 import sys
 from types import SimpleNamespace
 
 import pytest
+from conftest import run
 from spaces import logging_space
 
 import raysweep
 from raysweep import terminal
-from raysweep.driver import driver, progress
+from raysweep.driver import driver, live_page, progress
+from raysweep.driver.live_page import EVERY, SHARE, LivePage
 from raysweep.driver.progress import Progress
 from raysweep.errors import Halted
 from raysweep.trial.context import Context
@@ -24,45 +28,40 @@ def clock(monkeypatch):
     return clock
 
 
-def test_what_passes_before_the_first_pack_begins_is_not_taken_for_the_pace(clock):
-    """Ray takes 20 seconds to start here; then a stage of 2 s, of 12 s that are estimated, takes 4 s."""
+@pytest.mark.parametrize(
+    ("rows", "seconds", "events"),
+    [
+        (
+            *(10, 12.0),  # Ray takes 20 seconds to start; then a stage of 2 s takes 4 s
+            [
+                (20.0, None, "0 of 10 rows, 20 s so far"),
+                (24.0, (0, 2.0, 4.0), "0 of 10 rows, 18 s left"),
+                (32.0, (5, 5.0, 3.0), "5 of 10 rows, 0.4167 rows/s, 8.3 s left"),
+                (40.0, (5, 5.0, 3.0), "10 of 10 rows, 0.5 rows/s, 40 s"),
+            ],
+        ),
+        # stages of 0.1 s take three minutes on a busy machine
+        (1440, 200.0, [(187.0, (0, 0.1, 187.0), "0 of 1,440 rows, 64 min 59 s left")]),
+        (
+            *(10, 100.0),  # a pack of 2 s is done; the next one takes all the rest and ends late
+            [
+                (2.0, (1, 2.0, 2.0), "1 of 10 rows, 0.5 rows/s, 98 s left"),
+                (62.0, None, "1 of 10 rows, 0.01613 rows/s, 38 s left"),
+                (110.0, None, "1 of 10 rows, 0.009091 rows/s, 110 s so far, more than estimated"),
+                (110.0, (9, 98.0, 108.0), "10 of 10 rows, 0.09091 rows/s, 110 s"),
+            ],
+        ),
+    ],
+    ids=["a slow start is not the pace", "a small first pack does not make days", "time left falls"],
+)
+def test_the_line_says_how_much_time_is_left(rows, seconds, events, clock):
     shown = Progress()
-    shown.expect(10, 12.0)
-    clock.now = 20.0
-    assert shown.line() == "0 of 10 rows, 20 s so far"
-    clock.now = 24.0
-    shown.advance(0, 2.0, 4.0)
-    assert shown.line() == "0 of 10 rows, 18 s left"
-    clock.now = 32.0
-    shown.advance(5, 5.0, 3.0)
-    assert shown.line() == "5 of 10 rows, 0.4167 rows/s, 8.3 s left"
-    clock.now = 40.0
-    shown.advance(5, 5.0, 3.0)
-    assert shown.line() == "10 of 10 rows, 0.5 rows/s, 40 s"
-
-
-def test_a_small_first_pack_that_takes_long_does_not_make_minutes_into_days(clock):
-    """Of 200 s that are estimated, stages of 0.1 s take three minutes on a busy machine."""
-    shown = Progress()
-    shown.expect(1440, 200.0)
-    clock.now = 187.0
-    shown.advance(0, 0.1, 187.0)
-    assert shown.line() == "0 of 1,440 rows, 64 min 59 s left"
-
-
-def test_time_left_falls_while_a_long_pack_is_at_work(clock):
-    """A pack of 2 s is done; the next one takes all the rest and ends late."""
-    shown = Progress()
-    shown.expect(10, 100.0)
-    clock.now = 2.0
-    shown.advance(1, 2.0, 2.0)
-    assert shown.line() == "1 of 10 rows, 0.5 rows/s, 98 s left"
-    clock.now = 62.0
-    assert shown.line() == "1 of 10 rows, 0.01613 rows/s, 38 s left"
-    clock.now = 110.0
-    assert shown.line() == "1 of 10 rows, 0.009091 rows/s, 110 s so far, more than estimated"
-    shown.advance(9, 98.0, 108.0)
-    assert shown.line() == "10 of 10 rows, 0.09091 rows/s, 110 s"
+    shown.expect(rows, seconds)
+    for now, advance, line in events:
+        clock.now = now
+        if advance:
+            shown.advance(*advance)
+        assert shown.line() == line
 
 
 def test_a_sweep_in_which_nothing_ends_says_so(clock):
@@ -146,3 +145,60 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch):
     assert lines[0].rstrip() == "a word between"
     assert re.fullmatch(r"10 of 10 rows, [0-9.]+ rows/s, [0-9.]+ s", lines[1].rstrip())
     assert lines[2:] == [""]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
+    clock, written = Clock(), list[float]()
+
+    def write(reload):
+        assert reload == EVERY
+        written.append(clock.now)
+        clock.now += 6
+
+    page = LivePage(write, clock)
+    while clock.now < 3600:
+        page.after_round()
+        clock.now += 1
+    assert len(written) > 10
+    assert min(later - one for one, later in itertools.pairwise(written)) >= EVERY
+    assert page.spent <= SHARE * clock.now
+
+
+def test_after_a_page_that_fails_no_other_is_tried():
+    clock, tried = Clock(), list[int]()
+
+    def write(reload):
+        tried.append(reload)
+        raise OSError("the disk is full")
+
+    page = LivePage(write, clock)
+    for _ in range(9):
+        clock.now += 100
+        page.after_round()
+    assert len(tried) == 1
+
+
+def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(storage, monkeypatch):
+    monkeypatch.setattr(live_page, "EVERY", 0.0)
+    monkeypatch.setattr(live_page, "SHARE", 1e9)
+    pages = list[str]()
+    page = storage / "search" / "report" / "report.html"
+
+    def loss(x, seed):
+        if page.exists() and (not pages or pages[-1] != page.read_text()):
+            pages.append(page.read_text())
+        return (x - 2) ** 2
+
+    axes = {"x": [0.25 * step for step in range(16)]}
+    search = {"optuna": {"metric": "value", "cells": 12}}
+    run(storage, loss, name="search", axes=axes, seeds=1, search=search, report=True)
+    assert len(pages) >= 2
+    assert all('http-equiv="refresh"' in text and "Running: " in text for text in pages)
+    assert 'http-equiv="refresh"' not in page.read_text()

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import QUIET, assert_same_rows, ok
+from language_fixtures import rows
 from spaces import STEP, language_space, written
-from store_sweeps import rows
 
 from raysweep import workloads
 from raysweep.commands.dry_run import stage_lines

@@ -103,25 +103,29 @@ def test_a_driver_that_hears_late_closes_its_record_once(sandbox, storage, tmp_p
     assert "Traceback" not in rest
 
 
-AMID = """
-import signal, sys, threading
+HELD = """
 from raysweep.driver import signal_handlers
 signal.signal(signal.SIGINT, signal.default_int_handler)  # as a terminal has it, whatever these tests were started by
-importing = "signal.raise_signal(number); print('the import went on')"
-number = int(sys.argv[1])
 try:
     with signal_handlers.on_signals(lambda: None):
-        exec(compile(importing, "<frozen importlib._bootstrap>", "exec"))
+        amid()
         threading.Event().wait(60)  # until the signal comes again
         print("never stopped")
 except KeyboardInterrupt:
     print("stopped")
 """
+IMPORTING = """
+import signal, sys, threading
+
+def amid():
+    text = "signal.raise_signal(int(sys.argv[1])); print('the import went on')"
+    exec(compile(text, "<frozen importlib._bootstrap>", "exec"), globals())
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number):
-    done = python(AMID, str(int(number)))
+    done = python(IMPORTING + HELD, str(int(number)))
     assert (done.out, done.err) == ("the import went on\nstopped\n", "")
 
 
@@ -136,23 +140,17 @@ def other():  # a thread that hears signals while the main one holds them back
 
 threading.Thread(target=other, daemon=True).start()
 os.register_at_fork(**{sys.argv[2]: lambda: [asked.set(), sent.wait()]})  # as `logging` has a hook for its locks
-from raysweep.driver import signal_handlers
-signal.signal(signal.SIGINT, signal.default_int_handler)
-try:
-    with signal_handlers.on_signals(lambda: None):
-        if os.fork() == 0:
-            os._exit(0)
-        threading.Event().wait(60)  # until the signal comes again
-        print("never stopped")
-except KeyboardInterrupt:
-    print("stopped")
+
+def amid():
+    if os.fork() == 0:
+        os._exit(0)
 """
 
 
 @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_amid_a_fork_is_not_lost_in_a_hook(number, hook):
-    done = python(FORKING, str(int(number)), hook)
+    done = python(FORKING + HELD, str(int(number)), hook)
     assert (done.out, done.err) == ("stopped\n", "")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import python
+from conftest import ONE_AFTER_ANOTHER_ON_RAY, python
 from spaces import GRID, small_space, written
 
 from raysweep.executors import machines
@@ -182,15 +182,6 @@ NEVER = [
     ({"where": [{"depth": 3, "gang": 999}, {"depth": 3, "cpus_per_trial": 8}]}, "where[0].gang"),
     ({"cpus_per_trial": 2, "where": [{"depth": 3, "gpus_per_trial": 998}]}, "where[0].gpus_per_trial"),
 ]
-ONE_AFTER_ANOTHER = """
-import sys
-from raysweep.main import main
-for space in sys.argv[2:]:
-    try:
-        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
-    except SystemExit as stop:
-        print(stop.code)
-"""
 
 
 def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(storage, tmp_path):
@@ -199,7 +190,7 @@ def test_what_this_machine_can_never_hold_is_one_line_before_ray_is_started(stor
     for number, (resources, _) in enumerate(NEVER):
         (tmp_path / str(number)).mkdir()
         spaces.append(written(tmp_path / str(number), small_space(axes=GRID, resources=resources)))
-    done = python(ONE_AFTER_ANOTHER, storage, *spaces, env={"RAY_ADDRESS": None})
+    done = python(ONE_AFTER_ANOTHER_ON_RAY, storage, *spaces, env={"RAY_ADDRESS": None})
     assert done.out.split() == ["2"] * len(NEVER)
     assert [line.partition(": a trial asks for ")[0] for line in done.err.splitlines()] == [
         f"resources.{key}" for _, key in NEVER

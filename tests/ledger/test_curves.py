@@ -4,20 +4,16 @@ import csv
 import io
 import json
 import math
-from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from conftest import QUIET, ok, run
-from logging_workload import WORKLOAD
 from spaces import logging_space, written
 from test_ledger import row
 
 import raysweep
 from raysweep.ledger import compaction, curves
 from raysweep.ledger import segments as ledger
-from raysweep.trial import chain
 
 INLINE = (*QUIET, "--executor", "inline")
 
@@ -195,12 +191,3 @@ def test_curves_one_after_the_other_have_gaps_where_a_metric_is_missing():
     assert repr({name: list(values) for name, values in joined.items()}) == repr(
         {"step": [1.0, 2.0, 3.0], "a": [5.0, math.nan, math.nan], "b": [math.nan, 6.0, 7.0]}
     )
-
-
-def test_the_points_of_a_stage_are_one_curve_if_it_is_not_kept_too():
-    loose = replace(WORKLOAD, stages=tuple(replace(stage, keeps=False) for stage in WORKLOAD.stages))
-    columns = {"epochs": np.array([3]), "rate": np.array([0.5])}
-    found = chain.compute(loose, columns, np.array([1]), None, ())
-    assert list(found.curves[0]["warm"]["step"]) == [1, 2, 3, 4, 5, 6]
-    assert list(found.curves[0]["warm"]["loss"]) == [1 / step + 1 for step in range(1, 7)]
-    assert list(found.curves[0]) == ["warm", "tune"]

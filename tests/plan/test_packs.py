@@ -1,21 +1,29 @@
-"""Rows that are cut apart are estimated at what they will take: what they share is done in each pack, or kept in the
-store. (What memory has to do with it is in test_stages.py.)"""
+"""What a plan says of packs and stages, their number and their time: rows that are cut apart, and random chains counted
+by hand. (What memory has to do with it is in test_stages.py.)"""
 
+import itertools
+import random
+from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import QUIET
+from made_up_chain import COST, SPAN, random_workload, row_cost, span_cost, stage, table, workload
 from spaces import STEP, language_space, small_space, written
 
 from raysweep import workloads
+from raysweep.driver import stage_plan
 from raysweep.driver.placement import Placement
 from raysweep.driver.progress import duration
-from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.packs import Packing, make_packs
+from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
 from raysweep.space.schema import validate
+from raysweep.stages.store import Store
 from raysweep.workloads.declaration import Cost
 
 
@@ -83,3 +91,82 @@ def test_a_dry_run_says_what_its_packs_take(call, storage, tmp_path):
     result = call("run", written(tmp_path, asked), "--storage", storage, *QUIET, "--workers", 2, "--dry-run")
     assert f"{duration(seconds)} of one core" in result.out
     assert f"estimated {duration(15 + max(pack.seconds for pack in packs))} in Ray Tune" in result.out
+
+
+def planned(made, rows, seeds, keep, folder):
+    """The plan of these rows, and their estimate."""
+    cells = Cells(
+        table(made, *rows), [str(i) for i in range(len(rows))], [Resources()], np.zeros(len(rows), int), len(rows)
+    )
+    indices = {seed: np.arange(len(rows)) for seed in seeds}
+    state = SimpleNamespace(workload=made, cells=cells, space=SimpleNamespace(keep=keep))
+    pending = SimpleNamespace(indices=indices)
+    return stage_plan.build(state, pending, Store(folder)), estimate(made, cells, indices, keep)
+
+
+def stages_of(made, row, seed):
+    """The stages of a row: the name of each, all that it depends on, and its cost."""
+    result = []
+    past = (seed,)
+    expected = {}
+    for index, part in enumerate(made.chain.stages):
+        expected |= {name: row[name] for name in made.chain.parameters[index]}
+        values = tuple(sorted((name, value) for name, value in expected.items() if name != part.until))
+        if part.points is None:
+            past = (*past, (part.name, values))
+            result.append((part.name, past, COST))
+            continue
+        for before, point in itertools.pairwise((0.0, *part.points(row))):
+            past = (*past, (part.name, values, point))
+            result.append((part.name, past, COST + SPAN * (point - before)))
+    return result
+
+
+def check(made, rows, seeds, keep, folder):
+    plan, (seconds, _) = planned(made, rows, seeds, keep, folder)
+    paths = [stages_of(made, row, seed) for row in rows for seed in seeds]
+    distinct = {path: (name, cost) for chain in paths for name, path, cost in chain}
+    counted = Counter()
+    for kind, counts in plan.kinds.items():
+        counted[kind[-1]] += counts.distinct
+        assert counts.new == counts.distinct
+        assert counts.kept == (made.chain.names.index(kind[-1]) in made.chain.kept(keep))
+    assert +counted == Counter(name for name, _ in distinct.values())
+    assert plan.seconds == pytest.approx(sum(cost for _, cost in distinct.values()))
+    if not made.chain.kept():  # each row's own work is paid for in the packs of one seed
+        assert seconds == pytest.approx(plan.seconds)
+    last = max(made.chain.kept() or made.chain.kept(keep), default=-1)
+    shared = {stage.name for stage in made.chain.stages[: last + 1]}
+    again = sum(cost for chain in paths for name, _, cost in chain if name in shared)
+    assert plan.plain == pytest.approx(again + sum(cost for name, cost in distinct.values() if name not in shared))
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_a_plan_counts_and_prices_each_distinct_stage_once(number, tmp_path):
+    draw = random.Random(number)
+    made = random_workload(draw, costs=True)
+    names = [parameter.name for parameter in made.parameters]
+    drawn = [{name: draw.randint(0, 3) for name in names} for _ in range(8)]
+    rows = list({tuple(row.values()): row for row in drawn}.values())
+    keep = tuple(name for name in made.chain.names if draw.random() < 0.4)
+    check(made, rows, draw.sample(range(5), draw.randint(1, 3)), keep, tmp_path)
+
+
+def test_what_only_the_space_keeps_is_counted_for_every_seed_and_saves_what_others_repeat(tmp_path):
+    made = workload(stage("s0", cost=row_cost), stage("s1", "s0", cost=row_cost), parameters=["s0.a", "s1.b"])
+    rows = [{"a": a, "b": b} for a in (1, 2) for b in (1, 2)]
+    plan, _ = planned(made, rows, [0, 1, 2, 3, 4], ("s0",), tmp_path)
+    assert plan.kinds[("s0",)].distinct == 10
+    assert (plan.seconds, plan.plain) == (30 * COST, 40 * COST)
+
+
+def test_points_after_the_last_kept_stage_are_counted_and_priced(tmp_path):
+    made = workload(
+        stage("s0", keeps=True),
+        stage("s1", "s0", cost=span_cost, points=lambda row: range(1, int(row["length"]) + 1), until="length"),
+        parameters=["s0.a", "s1.length"],
+    )
+    plan, _ = planned(made, [{"a": 0, "length": 2}, {"a": 0, "length": 5}], [0, 1], (), tmp_path)
+    assert plan.kinds[("s0", "s1")].distinct == 10
+    assert plan.seconds == 10 * (COST + SPAN)
+    assert not plan.continued  # rows of one kept artifact share these points anyway: nothing is said of a trunk

@@ -31,7 +31,6 @@ ASKED = {
     "precision": {"boundary": 4.0},
     "analysis": [BOUNDARY],
 }
-Key = tuple[str, int]
 
 
 def run(storage, said=None, **changes):

@@ -1,4 +1,5 @@
-"""Axes that are ranges: a search asks for any value between the ends, and for the same ones each time."""
+"""Axes that are ranges, or there only under a condition: a search asks for any value between the ends, and for the same
+ones each time; cells that are the same are one cell."""
 
 import numpy as np
 import pandas
@@ -172,3 +173,67 @@ def test_cells_that_the_workload_refuses_are_not_asked_for(storage):
     with pytest.raises(InputError, match=r"^axes.frozen_layers: "):
         run(storage / "none", {**space, "axes": {"frozen_layers": {"range": [6, 9]}, "depth": {"range": [1, 5]}}})
     assert not (storage / "none" / "deep").exists()
+
+
+UNDER = {
+    "optimizer": ["adam", "sgd", "nag"],
+    "lr": {"geomspace": [1e-4, 1, 5]},
+    "momentum": {"values": [0.0, 0.5, 0.9], "when": {"optimizer": ["sgd", "nag"]}},
+    "nesterov": {"values": [True, False], "when": {"momentum": 0.9, "optimizer": "sgd"}},
+}
+
+
+def conditional(**changes):
+    return {"name": "valley", "workload": "valley", "axes": UNDER, "seeds": 2, **changes}
+
+
+def test_where_a_condition_does_not_hold_the_default_stands_and_same_cells_are_one(sandbox, storage):
+    table = run(storage, conditional()).results()
+    assert len(table) == 2 * 5 * (1 + 3 + 1 + 3)  # adam; sgd with three momenta, one of them twice; nag with three
+    assert table["cell"].nunique() == len(table) / 2
+    adam = table[table["optimizer"] == "adam"]
+    assert set(adam["momentum"]) == {0.0}
+    assert not adam["nesterov"].any()
+    with_switch = table[table["nesterov"].astype(bool)]
+    assert set(zip(with_switch["optimizer"], with_switch["momentum"], strict=True)) == {("sgd", 0.9)}
+
+
+def test_a_cell_is_the_same_cell_with_and_without_the_condition(sandbox, storage):
+    plain = run(storage / "plain", conditional(axes={"optimizer": ["adam"], "lr": [0.1]}))
+    under = run(storage / "when", conditional(axes={**UNDER, "lr": [0.1]}))
+    assert set(plain.cells.ids) < set(under.cells.ids)
+
+
+def test_more_values_extend_a_sweep_and_another_condition_is_another_question(sandbox, storage):
+    two = {**UNDER, "optimizer": ["adam", "sgd"], "momentum": {"values": [0.0, 0.9], "when": {"optimizer": "sgd"}}}
+    before = run(storage, conditional(axes=two))
+    with_nag = {**two, "optimizer": ["adam", "sgd", "nag"]}
+    more = run(storage, conditional(axes={**with_nag, "momentum": UNDER["momentum"]}))  # with nag too, which is new
+    assert set(before.cells.ids) < set(more.cells.ids)
+    other = {**with_nag, "momentum": {"values": [0.0, 0.5, 0.9], "when": {"optimizer": ["adam", "sgd"]}}}
+    with pytest.raises(InputError, match=r"axes.momentum.when: the sweep valley exists with momentum when"):
+        run(storage, conditional(axes=other))
+
+
+def test_a_record_keeps_the_condition(sandbox, storage):
+    run(storage, conditional())
+    again = raysweep.open("valley", storage)
+    assert list(again.space.when) == ["momentum", "nesterov"]
+    assert again.space.when["momentum"] == {"optimizer": ["sgd", "nag"]}
+    assert len(again.cells) == 40
+    assert validate(again.space.as_dict()) == again.space
+
+
+@pytest.mark.parametrize(
+    "search", [{"random": {"cells": 12}}, {"optimum": {"metric": "loss", "x": "lr", "budget": 40}}]
+)
+def test_searches_take_categories_booleans_and_conditions(search, sandbox, storage):
+    whole = set(run(storage / "grid", conditional()).cells.ids)
+    found = run(storage / "found", conditional(search=search))
+    table = found.results()
+    assert set(table["cell"]) <= whole
+    if "optimum" in search:
+        best = table.loc[table["loss"].idxmin()]
+        assert (best["lr"], best["optimizer"], best["momentum"], best["nesterov"]) == (0.01, "sgd", 0.9, True)
+    else:
+        assert table["cell"].nunique() == 12

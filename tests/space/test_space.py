@@ -153,6 +153,9 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path, monkeypatch):
         workloads.get("late")
 
 
+TEXTS = "on off yes no y 1:30 2020-01-01 0x10 0o17 1_000 e3 . 1e = <<"  # to other readers some are none
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -165,27 +168,11 @@ def test_a_workload_that_is_installed_meanwhile_is_found(tmp_path, monkeypatch):
         ("010", 10),
         (".inf", math.inf),
         ("-.Inf", -math.inf),
-        ("on", "on"),
-        ("off", "off"),
-        ("yes", "yes"),
-        ("no", "no"),
-        ("y", "y"),
         ("true", True),
         ("False", False),
-        ("~", None),
-        ("null", None),
-        ("", None),
-        ("1:30", "1:30"),
-        ("2020-01-01", "2020-01-01"),
-        ("0x10", "0x10"),
-        ("0o17", "0o17"),
-        ("1_000", "1_000"),
-        ("e3", "e3"),
-        (".", "."),
-        ("1e", "1e"),
+        *((text, None) for text in ("~", "null", "")),
+        *((text, text) for text in TEXTS.split()),
         ("'1'", "1"),
-        ("=", "="),
-        ("<<", "<<"),
         ("123456789012345678901234567890", 123456789012345678901234567890),
     ],
 )

@@ -74,23 +74,6 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3, space, t
 
 
 @pytest.mark.long
-def test_a_damaged_object_is_set_aside_and_computed_again(s3, space, tmp_path, call):
-    arguments = ("--storage", tmp_path, "--store", f"{s3}/stages", *QUIET)
-    ok(call("run", space, *arguments))
-    store, bucket = Store(f"{s3}/stages"), fsspec.filesystem("s3")
-    record = store.look(store.stages()[0])
-    weights = f"{s3}/stages/{record['weights']}"
-    content = bytearray(bucket.cat_file(weights))
-    content[-100] ^= 16
-    bucket.pipe_file(weights, bytes(content))
-    assert call("store", "verify", "--store", f"{s3}/stages").code == 1
-    assert len(store.files.names("damaged")) == 2
-    more = call("run", space, "--set", "axes.finetune_lr=[1e-3,2e-3,4e-3]", *arguments)
-    assert "2 distinct, 1 computed, 1 reused" in more.err
-    ok(call("store", "verify", "--store", f"{s3}/stages"))
-
-
-@pytest.mark.long
 def test_a_bucket_that_is_not_there_or_out_of_reach_is_one_line(s3, space, tmp_path, monkeypatch):
     import s3fs
 

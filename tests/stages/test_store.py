@@ -1,15 +1,16 @@
 """The stage store: what is published is what everybody reads, whole or absent, computed once by all who share it."""
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import resource
-import stat
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from disks import read_only
 from safetensors.numpy import load_file
 from stored_stage import DESCRIBE, STAGE, assert_equal, once, published, weights
 
@@ -20,9 +21,6 @@ from raysweep.stages.tensors import CHUNK
 from tests.chaos.waiting import PATIENCE
 
 CONTEXT = multiprocessing.get_context("spawn")
-
-
-# What is published is what is read
 
 
 def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store):
@@ -81,9 +79,6 @@ def test_a_store_can_be_pickled_to_a_worker(local):
     assert_equal(entry.tensors(), weights())
 
 
-# Exactly once
-
-
 def _race(url, gate, folder, number):
     """In a process of its own: ask for the same stages in the same moment, and leave a trace of every computation."""
     store = Store(url, lease_seconds=20.0)
@@ -133,14 +128,9 @@ def test_a_local_url_is_a_local_folder(tmp_path):
     assert Store(tmp_path / "store").stages() == [STAGE]
 
 
-# Read-only or full
-
-
 def line(error, store):
-    text = str(error.value)
-    assert "\n" not in text
-    assert text.startswith(f"{store.url if isinstance(store, Store) else store}: ")
-    return text
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{store.url}: ")
 
 
 @pytest.fixture
@@ -154,12 +144,10 @@ def shared_folder():
 def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder):
     store = Store(shared_folder / "store")
     once(store)
-    for folder in [Path(store.url), *(path for path in Path(store.url).rglob("*") if path.is_dir())]:
-        folder.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)  # root may write anywhere
-    try:
+    with read_only(Path(store.url)), contextlib.ExitStack() as stack:
+        if os.geteuid() == 0:  # who may write anywhere
+            os.seteuid(65534)
+            stack.callback(os.seteuid, 0)
         assert_equal(once(store).tensors(), weights())
         for attempt in (
             store.check,
@@ -170,11 +158,6 @@ def test_a_read_only_store_can_be_read_and_says_so_when_written(shared_folder):
             with pytest.raises(Halted, match="read-only") as error:
                 attempt()
             line(error, store)
-    finally:
-        if root:
-            os.seteuid(0)
-        for folder in [Path(store.url), *(path for path in Path(store.url).rglob("*") if path.is_dir())]:
-            folder.chmod(0o755)
     assert store.stages() == [STAGE]
 
 

@@ -6,13 +6,10 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Listener = Callable[[str, tuple[Any, ...]], object]
 LISTENERS = []
 
 
@@ -39,32 +36,28 @@ def listening(listener):
 
 
 @contextlib.contextmanager
+def opened(writing, wanted):
+    """The files for which `wanted` holds that are opened for reading, or for writing; the list grows while they are."""
+    result = []
+
+    def listener(event, arguments):
+        if event == "open" and isinstance(arguments[0], (str, os.PathLike)):
+            path = Path(arguments[0])
+            if bool(arguments[2] & os.O_ACCMODE) == writing and wanted(path):
+                result.append(path)
+
+    with listening(listener):
+        yield result
+
+
 def reading(folder):
-    """The files that are opened for reading, in folders of this name; the list grows while they are."""
-    result = []
-
-    def listener(event, arguments):
-        if event != "open" or not isinstance(arguments[0], (str, os.PathLike)) or arguments[2] & os.O_ACCMODE:
-            return
-        path = Path(arguments[0])
-        if path.parent.name == folder and not path.is_dir():
-            result.append(path)
-
-    with listening(listener):
-        yield result
+    """The files that are opened for reading, in folders of this name."""
+    return opened(False, lambda path: path.parent.name == folder and not path.is_dir())
 
 
-@contextlib.contextmanager
 def writing(suffix):
-    """The files whose names end so that are opened for writing; the list grows while they are."""
-    result = []
-
-    def listener(event, arguments):
-        if event == "open" and str(arguments[0]).endswith(suffix) and arguments[2] & os.O_ACCMODE:
-            result.append(Path(arguments[0]))
-
-    with listening(listener):
-        yield result
+    """The files whose names end so that are opened for writing."""
+    return opened(True, lambda path: path.name.endswith(suffix))
 
 
 @contextlib.contextmanager

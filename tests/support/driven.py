@@ -2,9 +2,7 @@
 
 import contextlib
 import sqlite3
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 from conftest import driving, until
@@ -12,13 +10,6 @@ from spaces import sandbox_space, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
-
-Drive = Callable[..., subprocess.Popen[str]]
-
-
-def some_waiting(folder, computed=2, waiting=2):
-    """So many rows, and then so many that wait for the file `go`."""
-    return sandbox_space(folder, ["compute"] * computed + ["wait"] * waiting)
 
 
 def segments(storage, name="sandy"):
@@ -47,11 +38,11 @@ def run_statuses(database):
 
 @pytest.fixture
 def drive(tmp_path, storage):
-    """Starts drivers of `sandy` that have computed two rows and wait in others."""
+    """Starts drivers of `sandy` that have computed two rows of four and wait in the third for the file `go`."""
     with contextlib.ExitStack() as stack:
 
-        def start(*options, space=None, **more):
-            path = written(tmp_path, space or some_waiting(tmp_path))
+        def start(*options, **more):
+            path = written(tmp_path, sandbox_space(tmp_path, ["compute", "compute", "wait", "wait"]))
             driver = driving("run", path, "--storage", storage, "--no-report", *options, **more)
             driven = stack.enter_context(driver)
             until(lambda: len(segments(storage)) >= 2, driven)

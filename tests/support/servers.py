@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.unwell_server import UnwellServer
+from tests.chaos.tracking_server import UnwellServer
 from tests.chaos.waiting import PATIENCE
 
 

@@ -12,7 +12,7 @@ TRANSFER = workloads.get("linear_transfer")
 
 
 def rows_with(axes, draws, **metrics):
-    """One row per cell and seed."""
+    """One row per cell and seed; a metric is a function of the rows' axes and seeds, and of a random generator."""
     cells = pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
     cells["cell"] = [f"c{place}" for place in range(len(cells))]
     frame = cells.merge(pd.DataFrame({"seed": range(draws)}), how="cross").assign(sweep="s", status="ok")

@@ -1,6 +1,9 @@
-"""Learning curves are histories of a cell's run in MLflow, written once; read back by MLflow and by sqlite3."""
+"""Learning curves are histories of a cell's run in MLflow, written once, read back by MLflow and by sqlite3; the
+answers of a report are tags."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from conftest import ok, sql
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
+import raysweep
 from raysweep.tracking import histories, server
 
 
@@ -111,3 +115,20 @@ def test_names_that_differ_have_histories_of_their_own(sweep):
 
 def test_large_values_have_a_mean():
     assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]
+
+
+AXES = {"overlap_angle": [30.0, 50.0, 70.0, 90.0], "gamma": [0.2, 0.4]}
+
+
+def test_the_sweep_s_own_run_has_a_tag_for_each_answer_of_the_report(tmp_path):
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    sweep = raysweep.run(
+        "quickstart", storage=tmp_path, tracking_uri=uri, executor="inline", seeds=3, axes=AXES, say=lambda line: None
+    )
+    client = server.connect(uri)
+    experiment = client.get_experiment_by_name("quickstart")
+    (parent,) = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'sweep'")
+    tags = {key: value for key, value in parent.data.tags.items() if key.startswith("raysweep.finding.")}
+    report = json.loads((Path(str(sweep.folder)) / "report" / "report.json").read_text())
+    assert tags == {f"raysweep.finding.{one['name']}": one["answer"] for one in report["findings"]}
+    assert len(tags) == len(sweep.findings()) >= 1

@@ -5,7 +5,6 @@ import shutil
 import statistics
 import time
 from collections import Counter
-from typing import Any
 
 import pytest
 from conftest import TESTS, Outcome, nobody_else_writes, python, sql, until
@@ -23,7 +22,6 @@ SPACE = {
     "fixed": {"dim": 100, "pretrain_length": math.inf},
 }
 SWEEP = SweepRun(SPACE, "sweep", "id-1", "code-1")
-Row = dict[str, Any]
 
 
 def rows(cell, seeds):

@@ -8,7 +8,7 @@ import re
 
 import pytest
 import torch
-from conftest import QUIET, halted, ok, python
+from conftest import ONE_AFTER_ANOTHER_ON_RAY, QUIET, halted, ok, python
 from spaces import language_space, sandbox_space, small_space, written
 
 from raysweep.commands.debug import one_row
@@ -93,17 +93,8 @@ def test_a_gpu_that_torch_does_not_see_halts_the_sweep_in_one_line_and_it_goes_o
 
 
 FOUR_GPUS = """
-import sys
 import ray
-from raysweep.main import main
 ray.init(address="local", num_cpus=4, num_gpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
-for space in sys.argv[2:]:
-    try:
-        main(["run", space, "--storage", sys.argv[1], "--executor", "ray", "--no-report", "--tracking-uri", "none"])
-    except SystemExit as stop:
-        print(stop.code, flush=True)
-    else:
-        print(0, flush=True)
 """
 
 
@@ -137,7 +128,13 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     )
     unseen = small_space(**ROWS, resources={"gpus_per_trial": 1})
     paths = [written(tmp_path / "see", asked), written(tmp_path / "unseen", unseen)]
-    done = python(FOUR_GPUS, storage, *paths, env={"CUDA_VISIBLE_DEVICES": None, **environment}, timeout=480)
+    done = python(
+        FOUR_GPUS + ONE_AFTER_ANOTHER_ON_RAY,
+        storage,
+        *paths,
+        env={"CUDA_VISIBLE_DEVICES": None, **environment},
+        timeout=480,
+    )
     assert done.out.split() == ["0", "2"], done.err
     assert done.err.splitlines()[-1].startswith(KEY), done.err
     seen = {}
