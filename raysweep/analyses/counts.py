@@ -17,12 +17,16 @@ from raysweep.numbers import NOTHING
 
 EXPLAINED = 0.5
 """The least share of the variance of estimates that lies between the values of an axis that is named beside them."""
-FARTHER = 0.1
-"""The share of a range of medians by which all estimates may reach farther without a word."""
+FARTHER, ORDERED, CLOSE, UNSURE, NEAR = 0.1, 0.9, 1.15, 2.0, 3.0
+"""The share of a range of medians by which all estimates may reach farther without a word, the rank correlation of
+estimates that go one way, the largest ratios of two estimates that are about one value, and the largest between
+estimates and an axis that they are a multiple of."""
 KEYS, LISTED = 2, 3
 """The most axes of a condition, and the most values that one lists."""
 NEARLY = 0.85
 """A condition nearly holds if this share of the settings that meet it have the outcome, and the same share of those."""
+
+ONE_SIDED = (Outcome.BOUND_LOW, Outcome.BOUND_HIGH, Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
 
 
 @dataclass(frozen=True)
@@ -35,18 +39,34 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Drive:
+    """The axis that drives estimates, and their medians at two of its values.
+
+    first, last: (value of the axis, median): at its ends if it drives them `one_way`, that is if their rank correlation
+    is at least `ORDERED`; else the smallest median and the largest. medians: whether all estimates reach farther than
+    these two, by a tenth of what lies between.
+    """
+
+    key: str
+    first: tuple[Any, float]
+    last: tuple[Any, float]
+    one_way: bool
+    medians: bool
+
+
+@dataclass(frozen=True)
 class Group:
     """The settings of one outcome.
 
     count: how many there are. where: what they have in common and no other setting has; empty if that takes more than
     `KEYS` conditions, or if they are all settings. nearly: `where` holds for most of them and few others.
-    low, high: the smallest and the largest estimate; of one-sided settings with a bound the loosest one; else NaN.
-    error: the median half width of the intervals; NaN without one.
-    ends: two conditions on one axis, if it drives the estimates: where they are smallest and where largest, by the
-    median at each of its values, which low and high then are; empty if none does. medians: whether all estimates
-    reach farther than these medians, by a tenth of what lies between.
-    reach: the middle of the estimates, and from where to where the intervals reach, if one is wider than the range of
-    the estimates, which alone would look too certain; of a single setting its estimate and interval; else empty.
+    low, middle, high: the smallest estimate, the median and the largest; of one-sided settings the loosest bound; else
+    NaN. error: the median half width of the intervals; NaN without one.
+    alike: whether estimates of a place are about one value, by `CLOSE`, or by `UNSURE` if most intervals are
+    wider than their range.
+    drive: the axis that drives them; None if none does.
+    times: (an axis, what the estimates are about so many times of); empty if they are not.
+    reach: the estimate and the interval of a single setting; empty without an interval, or of several settings.
     """
 
     outcome: Outcome
@@ -54,10 +74,12 @@ class Group:
     where: tuple[Condition, ...]
     nearly: bool
     low: float
+    middle: float
     high: float
     error: float = np.nan
-    ends: tuple[Condition, ...] = ()
-    medians: bool = False
+    alike: bool = False
+    drive: Drive | None = None
+    times: tuple[str, float] | tuple[()] = ()
     reach: tuple[float, ...] = ()
 
 
@@ -71,48 +93,64 @@ def groups_of(finding: Finding) -> list[Group]:
         located = some["estimate"].replace([np.inf, -np.inf], np.nan)
         exact = conditions(table, chosen, finding.keys)
         where = exact or nearly(table, chosen, finding.keys)
-        if outcome in (Outcome.BOUND_LOW, Outcome.BOUND_HIGH):
-            located = some["high"].max() if outcome == Outcome.BOUND_LOW else some["low"].min()
-        low, high, ends = driven(some.assign(estimate=located), finding.keys)
-        reach = reach_of(some, every=finding.kind == "regime")  # a verdict is of the interval
-        error = float(((some["high"] - some["low"]).replace(np.inf, np.nan) / 2).median())
-        medians = bool(ends) and float(np.ptp(located)) > (1 + FARTHER) * (high - low)
-        about = (not exact and bool(where), low, high, error, ends, medians, reach)
-        out.append(Group(Outcome(outcome), int(count), where, *about))
+        if outcome in ONE_SIDED:
+            end = "high" if outcome in (Outcome.BOUND_LOW, Outcome.BEYOND_LOW) else "low"
+            located = some[end].agg("max" if end == "high" else "min")
+        some = some.assign(estimate=located)
+        values, width = some["estimate"], (some["high"] - some["low"]).replace(np.inf, np.nan)
+        low, middle, high = (float(values.quantile(share)) for share in (0, 0.5, 1))
+        wide = bool(width.median() > high - low + NOTHING * abs(high))
+        sizes, most = sorted((abs(low), abs(high))), 1.0 if outcome == Outcome.MEASURED else UNSURE if wide else CLOSE
+        times = () if wide else multiple(some, finding.keys)
+        drive = None if wide or times else driven(some, finding.keys)
+        interval = some[["estimate", "low", "high"]].to_numpy(float)[0]
+        sure = count == 1 and np.isfinite(interval).all() and interval[1] < interval[2]
+        out.append(
+            Group(
+                Outcome(outcome),
+                int(count),
+                where,
+                not exact and bool(where),
+                *(low, middle, high, float(width.median() / 2)),
+                alike=low < high and low * high > 0 and sizes[1] <= most * sizes[0],
+                drive=drive,
+                times=times,
+                reach=tuple(interval) if sure else (),
+            )
+        )
     return out
 
 
-def reach_of(table: pd.DataFrame, every: bool = False) -> tuple[float, ...]:
-    """`reach` of a `Group`; for `every` group with intervals."""
-    values = table[["estimate", "low", "high"]].to_numpy(float)
-    if len(values) == 1:
-        return tuple(values[0]) if np.isfinite(values).all() and values[0, 1] < values[0, 2] else ()
-    values = values[np.isfinite(values).all(axis=1)]
-    if not len(values):
-        return ()
-    scaled = np.log(values) if (values > 0).all() else values
-    wide = (scaled[:, 2] - scaled[:, 1] > np.ptp(scaled[:, 0]) + NOTHING).any()
-    return (float(np.median(values[:, 0])), values[:, 1].min(), values[:, 2].max()) if wide or every else ()
-
-
-def driven(table: pd.DataFrame, keys: Sequence[str]) -> tuple[float, float, tuple[Condition, ...]]:
-    """(low, high, ends) of a `Group`. Of settings that differ in one axis alone it drives the estimates if the
-    intervals of the smallest and the largest have nothing in common."""
-    values, ends = table["estimate"], tuple[Condition, ...]()
-    low, high = float(values.min()), float(values.max())
-    varied = varying(keys, table)
-    if len(table) < 2 or not varied or not low < high or values.isna().any():
-        return low, high, ends
-    scale = np.log(values) if low > 0 else values
+def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
+    """The axis that drives the estimates: `EXPLAINED` of their variance lies between its values. Of settings that
+    differ in one axis alone it drives them if the intervals of the smallest and the largest have nothing in common."""
+    values, varied = table["estimate"], varying(keys, table)
+    if len(table) < 2 or not varied or not values.min() < values.max() or values.isna().any():
+        return None
+    scale = np.log(values) if values.min() > 0 else values
     means = {key: scale.groupby(table[key]).transform("mean") for key in varied}
     key = max(varied, key=lambda one: means[one].var())
     smallest, largest = table.loc[values.idxmin()], table.loc[values.idxmax()]
     alone = len(table) == table[key].nunique()
-    if largest["low"] > smallest["high"] if alone else means[key].var() >= EXPLAINED * scale.var():
-        medians = values.groupby(table[key]).median()
-        ends = tuple(Condition(key, "=", (at,)) for at in (medians.idxmin(), medians.idxmax()))
-        low, high = float(medians.min()), float(medians.max())
-    return low, high, ends
+    if not (largest["low"] > smallest["high"] if alone else means[key].var() >= EXPLAINED * scale.var()):
+        return None
+    medians = values.groupby(table[key]).median()
+    order = np.corrcoef(medians.rank(), np.arange(len(medians)))[0, 1]
+    one_way = bool(table[key].dtype.kind in "if" and abs(order) >= ORDERED)
+    ends = medians.iloc[[0, -1]] if one_way else medians.loc[[medians.idxmin(), medians.idxmax()]]
+    farther = float(np.ptp(values)) > (1 + FARTHER) * float(np.ptp(medians))
+    first, last = zip(ends.index, ends.tolist(), strict=True)
+    return Drive(key, first, last, one_way=one_way, medians=farther)
+
+
+def multiple(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, float] | tuple[()]:
+    """The axis of which estimates are about so many times, over at least a factor 2; empty if there is none."""
+    for key in varying(keys, table):
+        if table[key].dtype.kind in "if" and table[key].min() > 0 and table[key].max() >= 2 * table[key].min():
+            ratio = table["estimate"] / table[key]
+            if ratio.min() > 1 / NEAR and ratio.max() < min(NEAR, CLOSE * ratio.min()):
+                return key, float(ratio.median())
+    return ()
 
 
 def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> tuple[Condition, ...]:

@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
 from raysweep.numbers import NOTHING, alike, number
 from raysweep.phrases import counted, plural, some_of
-from raysweep.report.names import called, in_short, listed, settings, unit_of, without_common_beginning
+from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
 from raysweep.report.phrases import (
     ALIKE,
     ALIKE_PLACES,
@@ -37,8 +37,13 @@ FEW = 3
 """The most settings that are named one by one."""
 SYMBOL = 4
 """Letters at most of a name that takes no article: x, lr, step."""
-EQUAL = 1e-6
-"""Theory agrees with an exact value up to this share of it."""
+EQUAL, EVEN = 1e-6, 0.1
+"""Theory agrees with an exact value up to this share of it; so many times a value are about the value up to this."""
+SMALL, FEWEST = 0.02, 6
+"""Theory's values of which one is smaller than this share of the largest are near 0, and differ by any share; the
+fewest estimates of which it is worth a word that all lie on one side."""
+NAMING, BRIEF = 2, 4
+"""Sizes from which on a place does not say at which values of an axis it lies, and not even that it changes."""
 
 
 def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
@@ -58,11 +63,12 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
             x=called(finding.x, workload),
             at=at_words(finding, group, workload, size),
             place=place_words(finding, group, workload, size),
+            is_place=is_words(finding, group, workload, size),
             for_metric=f" for {metric}" * (size % 2 == 0 or not finding.question),
             effect=EFFECTS.get(finding.kind, "difference"),
             count=group.count,
             are="is" if group.count == 1 else "are",
-            **_further(finding, group, workload),
+            **_further(finding, group, workload, size),
             **sides,
         )
     )
@@ -76,13 +82,14 @@ def outcome_words(outcome: str, finding: Finding) -> str:
     return sided.format(**finding.meanings) or OUTCOMES.get(Outcome(outcome), str(outcome))
 
 
-def brief_words(finding: Finding, group: Group, workload: Workload) -> str:
-    """The same, of a bound with its value: "above 0.003"."""
+def brief_words(finding: Finding, group: Group, workload: Workload, whose: str = " (the {} tried)") -> str:
+    """The same, of a bound with its value and whose it is: "above 0.003 (the largest tried)"."""
     if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
         return NOT_MEASURED.format(of="")
     if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
         return outcome_words(group.outcome, finding)
-    return f"{BOUNDS[group.outcome]} {number(group.low, 3)}{unit_of(finding.x, workload)}"
+    side, edge = BOUNDS[group.outcome]
+    return f"{side} {number(group.low, 3)}{unit_of(finding.x, workload)}{whose.format(edge) * bool(edge)}"
 
 
 def as_said(finding: Finding) -> Finding:
@@ -91,11 +98,15 @@ def as_said(finding: Finding) -> Finding:
     return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(alike)))
 
 
-def _further(finding: Finding, group: Group, workload: Workload) -> dict[str, str]:
+def _further(finding: Finding, group: Group, workload: Workload, size: int) -> dict[str, str]:
     """What the clauses of some kinds have besides, such as {length} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors = rows["predictor"].unique() if "predictor" in rows else []
+    difference = f"mean difference {place_words(finding, group, workload, size)}"
+    if group.count > 1:
+        difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
+        "apart": f": {difference} SDs of a draw" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
         "extreme": "highest" if facts.get("turn") == "maximum" else "lowest",
@@ -115,53 +126,71 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
         first, second = sides["positive"], sides["negative"]
         if finding.facts.get("rising"):
             first, second = second, first
-        sides |= {"below": first, "above": without_common_beginning(first, second)}
+        sides |= {"below": first, "above": what_differs(first, second)}
     return sides
 
 
 def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
-    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit."""
-    x, place = called(finding.x, workload), place_words(finding, group, workload, size)
+    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit, or
+    that the question names."""
+    x = called(finding.x, workload)
     if len(x) <= SYMBOL:
-        return f"{x} {place}"
-    if size % 2 and unit_of(finding.x, workload):
+        return place_words(finding, group, workload, size, f"{x} ")
+    place = place_words(finding, group, workload, size)
+    if size % 2 and (unit_of(finding.x, workload) or finding.question):
         return place
     return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
 
 
-def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
-    """The estimate with its interval if one setting has it, else from where to where the estimates lie, with the axis
-    that drives them (size 0 and 1), or their median with what holds all intervals if these are wide (below 4)."""
+def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0, name: str = "") -> str:
+    """The estimate with its interval if one setting has it; else what all are about, or from where to where they lie,
+    and with which axis that changes (size 0 and 1: and at which of its values). name: stands before the number."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
-    low, high = (f"{text}{degrees}" for text in alike(group.low, group.high, error=group.error))
-    medians = " (medians)" * group.medians
-    if group.ends and size < 2:
-        smallest, largest = ends_words(group, workload)
-        return f"{low} at {smallest} to {high}{unit} at {largest}{medians}"
-    if not group.reach or size >= 4:
-        return f"{low if low == high else f'{low} to {high}'}{unit}{medians}"
-    middle, *ends = (f"{text}{degrees}" for text in alike(*group.reach, error=group.error))
-    several = group.count > 1
-    sure = f"{100 * finding.level:g} %{' intervals' * several}: {' to '.join(ends)}"
-    return f"{'about ' * several}{middle}{unit} ({sure})"
+    drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
+    ends = (drive.first[1], drive.last[1]) if drive else ()
+    low, middle, high, *moved = (f"{text}{degrees}" for text in alike(*numbers, *ends, error=group.error))
+    if group.reach:
+        return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"
+    if group.times:
+        return f"{name}{times_words(*group.times, workload)}"
+    if low == high:
+        return f"{name}{low}{unit}"
+    about = f"about {name}{middle}{unit}"
+    if drive and drive.one_way and size < BRIEF and (moved[1] != middle or not group.alike):
+        way = "rising" if drive.last[1] > drive.first[1] else "falling"
+        if size >= NAMING:
+            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {called(drive.key, workload)}"
+        begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+        start = about if group.alike else f"{name}{moved[0]}{unit} at {begin}"
+        return f"{start} ({way} to {moved[1]} at {end}{' in the median' * (drive.medians and not group.alike)})"
+    across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
+    if group.alike:
+        return f"{about} ({across})" if size < NAMING else about
+    return f"{name}{across}{f' (median {middle})' * (size < NAMING and group.count > 2)}"
 
 
-def ends_words(group: Group, workload: Workload) -> list[str]:
-    """Where the estimates of a group are smallest and largest; a long name with the first alone."""
-    if workload.symbol(group.ends[0].key):
-        return [condition_words(at, workload) for at in group.ends]
-    return listed(group.ends[0].key, [at.values[0] for at in group.ends], workload)
+def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
+    """The verb and the place: "is about 60°", or what the places do along the axis that drives them."""
+    drive = group.drive
+    if not drive or group.alike or size >= BRIEF:
+        return f"is {place_words(finding, group, workload, size)}"
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
+    first, last = (f"{text}{unit}" for text in alike(drive.first[1], drive.last[1], error=group.error))
+    begin, end = (short(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+    name, median = called(drive.key, workload), "median " * drive.medians
+    if not drive.one_way:
+        return f"is highest at {name} {end} ({median}{last}), lowest at {begin} ({first})"
+    way = "rises" if drive.last[1] > drive.first[1] else "falls"
+    if size >= NAMING:
+        return f"{way} with {name} from {first} to {last}"
+    return f"{way} with {name} from {median}{first} (at {begin}) to {last} (at {end})"
 
 
-def power_words(name: str, finding: Finding, group: Group, workload: Workload, size: int) -> str:
-    """A factor of a law: "N^-0.5 (95 %: -0.6 to -0.4)", or between which powers it lies and where."""
-    at = [f" at {text}" for text in ends_words(group, workload)] if group.ends and size < 2 else []
-    if group.count == 1 or not at:
-        place = place_words(finding, group, workload, 0 if group.count == 1 else 4)
-        return f"{name}^({place})" if " to " in place and group.count > 1 else f"{name}^{place}"
-    powers = alike(group.low, group.high, error=group.error)
-    return " to ".join(f"{name}^{text}{end}" for text, end in zip(powers, at, strict=True))
+def times_words(key: str, factor: float, workload: Workload) -> str:
+    """What estimates are about so many times of: "about the target norm (0.98 times)"."""
+    name, times = called(key, workload), f"{number(factor, 2)} times"
+    return f"about the {name} ({times})" if abs(factor - 1) < EVEN else f"about {times} the {name}"
 
 
 def which(finding: Finding, group: Group, workload: Workload) -> str:
@@ -185,22 +214,20 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
     return f" in either {noun}" if every == 2 else f" in any of {every:,} {plural(noun)}"
 
 
-def of_each(finding: Finding, group: Group, workload: Workload) -> str:
-    """Of two axes, in how many settings of each value of the one that tells most, if these are few words."""
+def of_each(finding: Finding, group: Group) -> str:
+    """Of two axes of words, the values of one with those of the other for which they have the outcome: "a and b (x, y),
+    c (x)"; and in how many settings there is another outcome. Empty if these are many words."""
     table, varied = finding.table, varying(finding.keys, finding.table)
-    if group.count == len(table) or len(varied) != 2 or (len(group.where) == 1 and not group.nearly):
+    words = all(isinstance(value, str) for key in varied for value in table[key])
+    if group.count == len(table) or len(varied) != 2 or not words or (len(group.where) == 1 and not group.nearly):
         return ""
-    key = telling_axis(finding)
+    key, with_it = telling_axis(finding), dict[tuple[str, ...], list[str]]()
     (other,) = (one for one in varied if one != key)
-    counts = (table["outcome"] == group.outcome).groupby(table[key]).agg(["sum", "size"]).sort_values("sum")[::-1]
-    if len(counts) > FEW or counts["size"].nunique() > 1 or not all(isinstance(one, str) for one in counts.index):
-        return ""
-    (first, some), *rest = counts["sum"].items()
-    every = counted(int(counts["size"].iloc[0]), called(other, workload))
-    none = either([str(value) for value, some in rest if not some])
-    said = f" in {some} of {every} for {first}" + "".join(f", {some} for {value}" for value, some in rest if some)
-    (other,) = set(table["outcome"]) - {group.outcome}
-    return f"{said}; {outcome_words(other, finding)} for {none}" if none else said
+    for value, some in table[table["outcome"] == group.outcome].groupby(other):
+        with_it.setdefault(tuple(some[key]), []).append(str(value))
+    said = ", ".join(f"{' and '.join(values)} ({', '.join(those)})" for those, values in with_it.items())
+    (rest,) = set(table["outcome"]) - {group.outcome}
+    return f" for {said}; {outcome_words(rest, finding)} in {len(table) - group.count}" * (len(with_it) <= FEW)
 
 
 def either(texts: Sequence[str]) -> str:
@@ -224,30 +251,42 @@ def condition_words(one: Condition, workload: Workload) -> str:
     )
 
 
-def theory_words(finding: Finding, workload: Workload) -> str:
-    """Whether theory's values lie in all intervals but those that miss by chance, or how far they are from exact
-    values; empty without a theory."""
+def theory_words(finding: Finding, workload: Workload) -> list[str]:
+    """Whether theory's values lie in all intervals but those that miss by chance, and how far they are from estimates,
+    the longest form first; empty without a theory."""
     from scipy.special import bdtrc
 
     table = finding.table
     if finding.kind == "best":  # the interval of a choice
-        return ""
+        return []
     compared = table[table[["theory", "estimate", "low", "high"]].notna().all(axis=1)]  # what is located
     if not len(compared):
-        return ""
-    low, high = compared["low"], compared["high"]
-    exact = high - low <= NOTHING * compared["estimate"].abs()
+        return []
+    apart, theory = compared["estimate"] - compared["theory"], compared["theory"]
+    exact = compared["high"] - compared["low"] <= NOTHING * compared["estimate"].abs()
+    far = f"{number(100 * (apart / theory).abs().fillna(0).max(), 2)} %"
     if exact.all():
-        apart = ((compared["estimate"] - compared["theory"]).abs() / compared["theory"].abs()).fillna(0).max()
-        if finding.kind == "curves" and apart > EQUAL:  # values near 0 may differ by any share
-            return ""
-        return "theory agrees" if apart <= EQUAL else f"theory differs by at most {number(100 * apart, 2)} %"
-    compared, low, high = compared[~exact], low[~exact], high[~exact]
-    outside, every = int(((compared["theory"] < low) | (compared["theory"] > high)).sum()), len(compared)
-    if every == 1:
-        return f"theory, {number(compared['theory'].iloc[0], 4)}, {'differs' if outside else 'agrees'}"
+        if apart.abs().max() <= EQUAL * theory.abs().max():
+            return ["theory agrees"]
+        return [f"theory differs by at most {far}"] * (finding.kind != "curves")  # values near 0 differ by any share
+    if unit_of(finding.x, workload) == "°" and finding.kind in IN_X:
+        far = f"{number(apart.abs().max(), 2)}°"
+    compared, apart = compared[~exact], apart[~exact]
+    missed = (compared["theory"] < compared["low"]) | (compared["theory"] > compared["high"])
+    outside, every = int(missed.sum()), len(apart)
     likely = outside == 0 or bdtrc(outside - 1, every, 1 - finding.level) > 1 - finding.level
-    return "theory agrees" if likely else f"theory differs in {outside} of {every}"
+    if every == 1:
+        return [f"theory, {number(compared['theory'].iloc[0], 4)}, {'agrees' if likely else 'differs'}"]
+    if not likely:
+        some = f"{outside} of {every}"
+        return [f"theory is outside {some} intervals, by at most {far}", f"theory differs in {some}"]
+    near = bool(theory.abs().min() > SMALL * theory.abs().max()) or "°" in far
+    if every >= FEWEST and near and ((apart > 0).all() or (apart < 0).all()):
+        side = f"all {every} means {'below' if apart.iloc[0] < 0 else 'above'}"
+        return [f"theory agrees within {far}, {side} it", f"theory within {far}, {side}", "theory agrees"]
+    inside = some_of(every - outside, every, "interval")
+    forms = [f"theory agrees within {far} and {inside}", f"theory agrees within {far}"]
+    return [*(forms if near else []), "theory agrees"]
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

@@ -10,18 +10,18 @@ from raysweep.analyses.nothing import Nothing
 
 OUTCOMES: Mapping[Outcome, str] = {
     Outcome.LOCATED: "found",
-    Outcome.BEYOND_LOW: "below the grid",
-    Outcome.BEYOND_HIGH: "above the grid",
+    Outcome.BEYOND_LOW: "below the smallest tried",
+    Outcome.BEYOND_HIGH: "above the largest tried",
     Outcome.BOUND_LOW: "only an upper bound",
     Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.OK_LOW: "below the rows that are ok",
     Outcome.OK_HIGH: "above the rows that are ok",
-    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "largest best"),
-    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "smallest best"),
+    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "at the grid's upper edge"),
+    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "at the grid's lower edge"),
     Outcome.POSITIVE: "positive everywhere",
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
-    Outcome.NO_EFFECT: "no effect",
+    Outcome.NO_EFFECT: "no effect (exactly 0)",
     Outcome.SLOWLY_DECREASING: "falls slowly",
     Outcome.QUICKLY_DECREASING: "falls quickly",
     Outcome.UNDECIDED: "undecided",
@@ -41,8 +41,15 @@ SIDES: Mapping[Outcome, str] = {
 EFFECTS = {"inflection": "turn", "trend": "trend", "law": "power", "power_law": "power"}
 """What is not clear, by kind."""
 
-BOUNDS: Mapping[Outcome, str] = {Outcome.BOUND_LOW: "below", Outcome.BOUND_HIGH: "above"}
-"""Where a place lies of which only a bound is known."""
+BOUNDS: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.BOUND_LOW: ("somewhere below", ""),
+    Outcome.BOUND_HIGH: ("somewhere above", ""),
+    Outcome.BEYOND_LOW: ("below", "smallest"),
+    Outcome.BEYOND_HIGH: ("above", "largest"),
+}
+"""Where a place lies of which only a bound is known, and which of the values tried this is."""
+EDGES = "at the grid's edge"
+"""Where the best value lies that is the largest or the smallest."""
 
 ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
 ALIKE_PLACES = {Outcome.BEYOND_LOW: Outcome.DEGRADES, Outcome.BEYOND_HIGH: Outcome.IMPROVES}
@@ -70,14 +77,14 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNCLEAR: "{metric} has no clear turn",
     },
     "optimum": {
-        Outcome.LOCATED: "the best {x}{for_metric} is {place}",
-        Outcome.IMPROVES: "the largest {x} is best{for_metric}",
-        Outcome.DEGRADES: "the smallest {x} is best{for_metric}",
+        Outcome.LOCATED: "the best {x}{for_metric} {is_place}",
+        Outcome.IMPROVES: "the best {x}{for_metric} is the largest tried",
+        Outcome.DEGRADES: "the best {x}{for_metric} is the smallest tried",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
     "agreement": {
-        Outcome.AGREES: "yes, theory and experiment agree",
-        Outcome.DIFFERS: "no, theory and experiment differ",
+        Outcome.AGREES: "yes, theory and experiment agree{apart}",
+        Outcome.DIFFERS: "no, theory and experiment differ{apart}",
     },
     "relation": {
         Outcome.RISES: "{metric} rises with {x}, rank correlation {place}",
@@ -110,7 +117,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
     "curves": {
-        Outcome.MEASURED: "{metric} is {place}",
+        Outcome.MEASURED: "{metric} {is_place}",
         Outcome.HIGHER: "{metric} is higher than {beside}",
         Outcome.LOWER: "{metric} is lower than {beside}",
         Outcome.NO_EFFECT: "{metric} equals {beside}",
@@ -122,8 +129,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} is the same in every draw",
     },
     "power_law": {
-        Outcome.RISES: "{metric} grows with {x} to the power {place}",
-        Outcome.FALLS: "{metric} falls with {x} to the power {place}",
+        Outcome.RISES: "{metric} grows with {x} to the power of {place}",
+        Outcome.FALLS: "{metric} falls with {x} to the power of {place}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
         Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
     },
@@ -139,15 +146,15 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length}, log-log slope {place}",
         Outcome.DECREASING: "the best {x} falls with {length}, how fast is open, log-log slope {place}",
     },
-    "learning_curves": {Outcome.MEASURED: "{metric} is {place} at the end"},
-    "landscape": {Outcome.MEASURED: "the rise of {metric} above its middle is {place} on average"},
+    "learning_curves": {Outcome.MEASURED: "at the end {metric} {is_place}"},
+    "landscape": {Outcome.MEASURED: "on average the rise of {metric} above its middle {is_place}"},
 }
 """What a setting says, by kind and outcome. {x}, {metric}: names; {place}: the estimate, or between what it lies;
 {at}: the same with the name of the axis."""
 
 MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{of}{below} below {at} and {above} above",
+        Outcome.LOCATED: "{of}{below} below {at}, {above} above",
         Outcome.POSITIVE: "{of}{positive} everywhere",
         Outcome.NEGATIVE: "{of}{negative} everywhere",
     },
@@ -169,15 +176,15 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
 
 OTHERWISE: Mapping[Outcome, str] = {
     Outcome.UNDECIDED: "not yet known",
-    Outcome.BEYOND_LOW: "{it}, if any, lies below the grid of {x}",
-    Outcome.BEYOND_HIGH: "{it}, if any, lies above the grid of {x}",
-    Outcome.BOUND_LOW: "{it} has only an upper bound",
-    Outcome.BOUND_HIGH: "{it} has only a lower bound",
+    Outcome.BEYOND_LOW: "{it}, if any, lies below the smallest {x} tried",
+    Outcome.BEYOND_HIGH: "{it}, if any, lies above the largest {x} tried",
+    Outcome.BOUND_LOW: "{it} is at most {place}",
+    Outcome.BOUND_HIGH: "{it} is at least {place}",
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",
     Outcome.UNCLEAR: "no clear {effect} of {metric}",
-    Outcome.MEASURED: "{metric} is {place}",
+    Outcome.MEASURED: "{metric} {is_place}",
 }
 """What a setting says where its kind has no clause of its own."""
 
@@ -356,7 +363,7 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.FAILED: "{about}",
     Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
     Nothing.NO_PAIR: "no row that is ok pairs with {about}",
-    Nothing.ONE_SETTING: "there is only one setting, so nothing is compared",
+    Nothing.ONE_SETTING: "one setting alone has nothing to compare with",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
     Nothing.NO_CELL_SHARED: "the sweeps have no cell in common",
 }

@@ -13,6 +13,7 @@ from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
+from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
@@ -20,7 +21,7 @@ from raysweep.report import file_names
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
-from raysweep.report.names import capitalized
+from raysweep.report.names import called, capitalized, plain
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
@@ -108,6 +109,7 @@ def write_report(
             findings.insert(0, compared(frame, design, workload))
             on_step(len(findings), steps)
         findings.sort(key=lambda one: first_of(one.question or one.kind == KIND, one.kind))
+        findings[1:] = sorted(findings[1:], key=undecided)
         findings = with_file_names(findings)
         pairs = zip(headings_of(findings, workload), findings, strict=True)
         answer = [f"{asked * bool(one.question)} {sentence(one, workload)}".strip() for asked, one in pairs]
@@ -217,7 +219,7 @@ def page_of(
             )
         )
         room -= lines if lines <= room else 0
-    joined(parts)
+    folded(parts, findings, workload)
     asked = question(design, workload)
     shown = [asked, *(text for part in parts for text in (part.title, part.question))]
     cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
@@ -248,14 +250,19 @@ def page_of(
     }
 
 
-def joined(parts: list[Part]) -> None:
-    """Give questions after the first that have one answer, without a table, one heading."""
-    said = dict[str, int]()
-    for k, part in enumerate(parts[1:], 1):
-        first = said.setdefault(part.sentence, k)
-        if first < k and not part.first and not parts[first].first:
-            parts[first] = replace(parts[first], question=f"{parts[first].question} {part.question}")
-            parts[k] = replace(part, question="")
+def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -> None:
+    """Give later questions that are all open one line, with what decides them, and none to a comparison of one."""
+    later, lines = list(enumerate(findings))[1:], dict[str, dict[str, int]]()
+    for k, one in later:
+        if one.facts.get(NOTHING) == Nothing.ONE_SETTING:
+            parts[k] = replace(parts[k], question="")
+        elif len(one.table) and undecided(one):
+            about = called(one.metric if one.kind != "regime" else one.x, workload)
+            lines.setdefault(parts[k].sentence, {}).setdefault(f"{plain(one.kind)} of {about}", k)
+            parts[k] = replace(parts[k], question="", first=None)
+    for names in lines.values():
+        first, *_ = names.values()
+        parts[first] = replace(parts[first], question=f"Open: {', '.join(names)}")
 
 
 def meanings(workload: Workload, metric: str, cited: str) -> str:

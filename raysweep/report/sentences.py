@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import product
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from raysweep.analyses.counts import Group, Way, groups_of, ways
+from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
@@ -22,24 +22,24 @@ from raysweep.report.clauses import (
     as_said,
     brief_words,
     clause,
+    condition_words,
     needed_words,
     of_each,
     place_words,
-    power_words,
     share,
     theory_words,
     which,
 )
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
-from raysweep.report.phrases import FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
+from raysweep.report.phrases import EDGES, ESTIMATES, FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DRIVEN, DETAILS = 6, 2, 3
-"""In how many lengths a place is said, in how many of them with its axis, see `place_words`, and what others say, see
-`_others`."""
+SIZES, RULES, DETAILS = 6, 4, 3
+"""In how many lengths a place is said, in how many of them with what it does along axes, see `place_words`, and what
+others say, see `_others`."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -87,31 +87,33 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return _answer_of_pair(finding, workload)
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
     if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
-        return _longer(along, theory, "; {}")
+        return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
-    brief = [clause(replace(finding, meanings={}), lead, workload, SIZES), brief_words(finding, lead, workload)]
+    brief = [clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1)]
+    if lead.outcome == Outcome.LOCATED:
+        brief.append(f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}")
+    else:
+        brief.append(brief_words(finding, lead, workload))
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
         words = [f"; {clause(finding, group, workload)}" for group in others]
         at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
-    extras, each = _besides(finding, lead, workload), ""
-    if len(others) == 1:  # which the counts of each value say too
-        each = of_each(finding, lead, workload)
+    extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
     rest = cache(lambda first: _others(first, others, finding, workload))
     wheres = _wheres(finding, lead, others, workload)
-    says = unique(theory, "")
-    driven = product([begin[:DRIVEN]], says, extras[:1]) if lead.ends else []  # the axis says more than the theory
-    for forms, said, more in (*driven, *product((begin, brief), says, extras)):
-        for per, first, last, detail in product(unique(each, ""), forms, (False, True), range(DETAILS)):
-            for at in [per] if per else wheres[detail][last]:
+    says = unique(*theory, "")
+    rules = begin[:RULES]  # what the axes say is more than what theory says
+    for forms, said, more in (*product([rules], says, extras), *product((begin, brief), says, extras)):
+        for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
+            for at in [per] if per else wheres[detail]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
-    return _fitting(*(first + at for first in brief for at in wheres[-1][0]))
+    return _fitting(*(first + at for first in brief for at in wheres[0]))
 
 
 def unique(*texts: str) -> list[str]:
@@ -119,30 +121,33 @@ def unique(*texts: str) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[tuple[list[str], ...]]:
+def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[list[str]]:
     """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
-    others are only counted, and nothing if these are named. Then the shortest form."""
+    others are only counted, and nothing if these are named."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
-        return [([""], [])] * DETAILS
+        return [[""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
-    counted_of = f"{lead.count:,} of {counted(every, noun)}"
-    named = unique(where or part, ""), list[str]()
-    some = [f"{where} ({counted_of})" if where else part, f" in {counted_of}", f" in {lead.count:,} of {every:,}"]
-    in_all = unique(*some), [f" in {lead.count:,}"]
-    every_named = bool(others) and all(which(finding, group, workload) for group in others)
-    return [in_all if detail or not every_named else named for detail in range(DETAILS)]
+    some = f"{lead.count:,} of {counted(every, noun)}"
+    in_all = unique(f"{where} ({some})" if where else part, f" in {some}", f" in {lead.count:,} of {every:,}")
+    counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
+    every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
+    return [in_all if detail or not every_named else unique(where or part, "") for detail in range(DETAILS)]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
     """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, with counts
     alone, and in few words. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
+    edges = [group for group in groups if group.outcome in (Outcome.IMPROVES, Outcome.DEGRADES)]
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
-        forms = (text + (which(finding, group, workload) or count), text + count, brief + count)
+        shortest = brief_words(finding, group, workload, whose="")
+        forms = [text + (which(finding, group, workload) or count), text + count, shortest + count]
+        if len(edges) > 1 and group in edges:
+            forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS
         for said, form in zip(out, forms, strict=True):
             said.append(form)
     return out
@@ -151,30 +156,19 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
     """The best configuration of a search, which axes carry the variance, and what is not told from it."""
     facts = finding.facts
-    finding = replace(finding, table=finding.table.head(1).map(_in_three_digits))
+    finding = replace(finding, table=finding.table.head(1))
     first = finding.table.iloc[0]
-    text = _fitting(clause(finding, groups_of(finding)[0], workload), "found")
+    sure = " (one run, no interval)" if facts.get("one_draw") else ""
+    text = _fitting(f"{clause(finding, groups_of(finding)[0], workload)}{sure}", "found")
     leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
-    whole, main = (
-        settings(
-            {name: first[name] for name in names if first[name] is not None and first[name] == first[name]}, workload
-        )
-        for names in (facts["axes"], leading or facts["axes"])
-    )
-    text = _fitting(*(f"{text} at {at}" for at in (whole, main) if at), text)
+    at = {name: f"{called(name, workload)} {number(first[name], 3)}" for name in facts["axes"] if pd.notna(first[name])}
+    whole, main = (", ".join(at[name] for name in names if name in at) for names in (at, leading or at))
+    alike, most = facts["alike"], " and ".join(called(name, workload) for name in leading)
+    others = f"; {counted(alike, 'other')} of {facts['configurations']} cannot be told from it" if alike else ""
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    most = " and ".join(called(name, workload) for name in leading)
-    forms = (f"; share of the variance: {shares}", f"; {most} matters most") if leading else ()
-    text = _fitting(*(text + form for form in forms), text)
-    if facts["alike"]:
-        every = counted(facts["configurations"], "configuration")
-        text = _longer(text, f"{facts['alike']} of {every} not told from it", "; {}")
-    return text
-
-
-def _in_three_digits(value: Any) -> Any:
-    """A number as a sentence has it: a drawn one in three digits, a whole one as it is."""
-    return value if not isinstance(value, float) or value % 1 == 0 or value != value else float(f"{value:.3g}")
+    matters = [f"; share of the variance: {shares}", f"; {most} matters most"] * bool(leading)
+    forms = (f"{text}{f' at {at}' * bool(at)}{others}{more}" for at in (whole, main) for more in (*matters, ""))
+    return _fitting(*forms, text)
 
 
 def _along(finding: Finding, workload: Workload) -> str:
@@ -204,30 +198,37 @@ def _along(finding: Finding, workload: Workload) -> str:
 def _answer_of_law(finding: Finding, workload: Workload) -> str:
     """The product of powers of the laws, between what their exponents lie, and how often they forecast rightly."""
     workload, facts = as_called(finding, workload), finding.facts
+    keys = [key for key in finding.keys if key != "axis"]
     laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
-    long, some, brief = list[str](), list[str](), list[str]()
-    for axis, table in laws.groupby("axis", sort=False):
-        name, part = called(str(axis), workload), replace(finding, table=table.assign(outcome=Outcome.MEASURED), x="")
-        (group,), signs = groups_of(part), table["outcome"].unique()
-        form = POWERS[signs[0] if len(signs) == 1 else Outcome.UNCLEAR]
-        for texts, size in ((long, 0), (some, 0 if len(signs) > 1 else SIZES), (brief, SIZES)):
-            texts.append(form.format(power_words(name, part, group, workload, size)))
     count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
-    said = f"the best {called(finding.x, workload)} "
-    others = " and ".join(workload.symbol(key) or called(key, workload) for key in finding.keys if key != "axis")
-    rest = f"; undecided in {every - count}" * (count < every)
-    where = (
-        [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}"]
-        if others
-        else [""]
-    )
-    texts = [f"{said}{', '.join(powers)}{at}" for powers in (long, some, brief) for at in where]
-    text = _fitting(*texts, f"{said}{', '.join(brief)}", "found")
+    others = " and ".join(workload.symbol(key) or called(key, workload) for key in keys)
+    rest, powers, turns = f"; undecided in {every - count}" * (count < every), list[list[str]](), False
+    for axis, table in laws.groupby("axis", sort=False):
+        name, ways_of = called(str(axis), workload), table["outcome"].unique()
+        if {Outcome.RISES, Outcome.FALLS} <= set(ways_of):
+            turns, sides = True, [_side_of_law(table, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
+            powers.append([f"falls with {name} {sides[0]} and rises {sides[1]}"] * 2)
+        else:
+            (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
+            form = POWERS[ways_of[0] if len(ways_of) == 1 else Outcome.UNCLEAR]
+            power = [place_words(finding, group, workload, size, f"{name}^") for size in (0, SIZES)]
+            powers.append([form.format(text) for text in power])
+    of_all = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}{rest}"]
+    of_all = ([f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
+    said = [f"the best {called(finding.x, workload)} {', '.join(some)}" for some in zip(*powers, strict=True)]
+    text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
         lie = "lies" if out["inside"] == 1 else "lie"
         text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} {lie} as forecast", "; {}")
     return text
+
+
+def _side_of_law(table: pd.DataFrame, way: Outcome, keys: Sequence[str], workload: Workload) -> str:
+    """In which settings a law goes this way."""
+    chosen = (table["outcome"] == way).to_numpy()
+    where = [condition_words(one, workload) for one in conditions(table, chosen, keys)]
+    return f"for {' and '.join(where)}" if where else f"in {chosen.sum()}"
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
@@ -288,7 +289,8 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
     if base := facts.get("base"):
         out = f", beside {settings(base, workload)}"
     elif bends := facts.get("bends"):
-        out = "; only roughly a power law" + (f" in {bends}" if len(table) > 1 else "")
+        most = number(table.loc[table["bends"], "bend"].abs().max(), 2)
+        out = f"; exponent varies by {'up to ' * (bends > 1)}{most}"
     return unique(out, "")
 
 

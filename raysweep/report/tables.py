@@ -145,7 +145,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     parts = [table[table[key] == value] for value in values]
     places = [part[np.isfinite(part["estimate"])] for part in parts]
     unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
-    name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range)"
+    name = (f"{_name(finding, workload)}: " if kind != "curves" else "") + "median (range across settings)"
     head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
     if tells["rank"] >= EXPLAINED:
@@ -198,7 +198,7 @@ def table_of(
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
             (_head(finding, workload), True, shown),
             *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
-            *(_tested(rows) if "p_holm" in finding.table else ()),
+            *_tested(finding, rows),
             ("status", False, status),
             ("theory", True, theory),
             ("needs", False, [needed_words(row, finding, workload) for row in rows]),
@@ -256,13 +256,12 @@ def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> 
     return called(name, workload), True, _numbers(values, unit_of(name, workload))[0]
 
 
-def _tested(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """What is known of turns that were tested: the fall from the best value to the end, and p."""
-    falls = [{"estimate": row["fall"], "low": row["fall_low"], "high": row["fall_high"]} for row in rows]
-    return [
-        ("fall to the end", True, _numbers(falls, "")[0]),
-        ("p, adjusted", True, ["< 0.0001" if row["p_holm"] < 1e-4 else number(row["p_holm"], 2) for row in rows]),
-    ]
+def _tested(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """What is known of tests: p, and of a turn the fall from the best value to the end."""
+    p = next((name for name in ("p_holm", "p_value") if name in finding.table), "")
+    falls = [{"estimate": row.get("fall", np.nan), "low": np.nan, "high": np.nan} for row in rows]
+    texts = ["< 0.0001" if row[p] < 1e-4 else number(row[p], 2) for row in rows] if p else []
+    return [("fall to the end", True, _numbers(falls, "")[0]), ("p, adjusted", True, texts or [NOTHING] * len(rows))]
 
 
 def _name(finding: Finding, workload: Workload) -> str:

@@ -38,8 +38,9 @@ def test_each_other_setting_has_its_factor_with_an_interval():
     ((_, figure, _),) = drawn(one, TRANSFER)
     (panel,) = figure.axes
     assert [label.get_text() for label in panel.get_yticklabels()] == ["L = 2", "L = 3", "L = 4"]
-    factors = panel.containers[0].lines[0].get_xdata()
-    assert factors == pytest.approx(one.table["estimate"].to_numpy())
+    clear, grey = (bars.lines[0].get_xdata() for bars in panel.containers)
+    assert [*clear, *grey] == pytest.approx(one.table["estimate"].to_numpy())
+    assert len(grey) == 1
 
 
 def test_a_setting_without_a_best_rate_is_undecided_and_not_drawn():

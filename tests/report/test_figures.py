@@ -3,14 +3,17 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from transfer_rows import TRANSFER
 
 from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.rows import CellMeans
 from raysweep.analyses.series import CurvesPlot, Panel, Series, laid_out
 from raysweep.report.figures.drawing import by_numbers, hidden, level
+from raysweep.report.figures.fitted_places import draw_places
 from raysweep.report.figures.lines import draw_curves, height_at
 from raysweep.report.figures.phase_diagram import Grid, edges
 from raysweep.report.figures.scales import set_scale
@@ -106,3 +109,26 @@ def test_zero_stands_left_of_the_least_value_of_a_logarithmic_axis():
     assert places[2] - places[1] == pytest.approx(places[3] - places[2])
     assert places[0] < places[1]
     assert panel.get_xticks()[:2].tolist() == [0.0, 1.0]
+
+
+def test_a_place_that_is_not_located_has_a_dotted_bar_where_it_may_lie():
+    table = pd.DataFrame(
+        {
+            "depth": [1, 2, 3, 4],
+            "outcome": [Outcome.LOCATED, Outcome.UNDECIDED, Outcome.BOUND_HIGH, Outcome.UNDECIDED],
+            "estimate": [20.0, np.nan, np.nan, np.nan],
+            "low": [10.0, 15.0, 25.0, np.nan],
+            "high": [30.0, 40.0, np.inf, np.nan],
+            "method_spread": np.nan,
+            "draws": 4,
+        }
+    )
+    line = PlaceLine({}, table, table["depth"].to_numpy(float), np.full(4, np.nan))
+    plot = PlacesPlot("p", [Panel({}, [line])], "overlap_angle", "depth", "risk_finetune", "zero", 1)
+    finding = Finding("boundary", "b", as_table(table.to_dict("records"), ["depth"]), "risk_finetune", "overlap_angle")
+    with styled():
+        figure, caption = draw_places(plot, finding, TRANSFER)
+    bars = [one for one in figure.axes[0].collections if one.get_linestyle()[0][1]]
+    dotted = [bar.tolist() for one in bars for bar in one.get_segments()]
+    assert dotted == [[[2, 15], [2, 40]], [[3, 25], [3, 40]], [[4, 10], [4, 40]]]
+    assert caption.endswith("Dotted: where it may lie.")

@@ -50,16 +50,26 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     inside, outside, exact = (
         {"estimate": 1.0, "low": low, "high": high, "theory": 1.1} for low, high in ((0.8, 1.2), (0.95, 1.05), (1, 1))
     )
-    assert theory_words(slopes(inside, inside), TRANSFER) == "theory agrees"
-    assert theory_words(slopes(inside, outside, exact), TRANSFER) == "theory agrees"  # 1 in 10 such pairs miss one
-    assert theory_words(slopes(inside, outside, outside, exact), TRANSFER) == "theory differs in 2 of 3"
-    assert theory_words(slopes(outside, exact), TRANSFER) == "theory, 1.1, differs"
+    bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
+    agrees = theory_words(slopes(inside, inside, bound), TRANSFER)[0]
+    assert agrees == "theory agrees within 9.1 % and both intervals"
+    one = theory_words(slopes(inside, outside, exact), TRANSFER)[0]  # 1 in 10 such pairs miss one
+    assert one == "theory agrees within 9.1 % and 1 of 2 intervals"
+    two = theory_words(slopes(inside, outside, outside, exact), TRANSFER)
+    assert two == ["theory is outside 2 of 3 intervals, by at most 9.1 %", "theory differs in 2 of 3"]
+    assert theory_words(slopes(outside, exact), TRANSFER) == ["theory, 1.1, differs"]
+
+
+def test_theory_on_one_side_of_all_means_is_no_plain_agreement():
+    above = {"estimate": 1.0, "low": 0.9, "high": 1.1, "theory": 1.02}
+    assert theory_words(slopes(*[above] * 8), TRANSFER)[0] == "theory agrees within 2 %, all 8 means below it"
+    assert theory_words(slopes(*[above] * 7, {**above, "theory": 0.99}), TRANSFER)[-1] == "theory agrees"
 
 
 @pytest.mark.parametrize(("theory", "words"), [(2.0, "theory differs by at most 50 %"), (1 + 1e-9, "theory agrees")])
 def test_how_far_theory_is_from_exact_values_is_said(theory, words):
     exact = {"estimate": 1.0, "low": 1.0, "high": 1.0}
-    assert theory_words(slopes({**exact, "theory": 1.0}, {**exact, "theory": theory}), TRANSFER) == words
+    assert theory_words(slopes({**exact, "theory": 1.0}, {**exact, "theory": theory}), TRANSFER) == [words]
 
 
 @pytest.mark.parametrize(("gammas", "words"), [([0.2, 0.4], "both settings"), ([0.2, 0.4, 0.6], "all 3 settings")])
@@ -91,10 +101,12 @@ RISES, FALLS, UNCLEAR, UNDECIDED = Outcome.RISES, Outcome.FALLS, Outcome.UNCLEAR
 def test_laws_are_powers_in_as_many_settings_as_have_one():
     n, d = [FALLS] * 10 + [UNDECIDED] * 3, [RISES] * 5 + [FALLS] * 3 + [UNCLEAR] * 2 + [UNDECIDED] * 3
     assert laws({"N": n, "D": d}) == (
-        "The best lr falls as N^1, goes as D^1 in 10 of 13 settings of γ; undecided in 3."
+        "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises for γ ≤ 0.4; undecided in 3."
     )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
-    assert laws(every) == ("The best lr falls as N^1, goes as D^1, goes as K^1 in all 13 settings of γ.")
+    assert laws(every) == (
+        "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises in 8, goes as K^1."
+    )
 
 
 def test_no_law_says_what_it_takes_or_which_axes_vary_together():

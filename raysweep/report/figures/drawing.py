@@ -91,11 +91,8 @@ def below(figure: Figure, panel: Axes) -> Axes:
     figure.set_figheight(1.25 * figure.get_figheight())
     grid = figure.add_gridspec(2, 1, height_ratios=(2.4, 1))
     panel.set_subplotspec(grid[0])
-    lower = figure.add_subplot(grid[1], sharex=panel)
-    lower.set_xlabel(panel.get_xlabel())
-    panel.set_xlabel("")
     panel.tick_params(labelbottom=False)
-    return lower
+    return figure.add_subplot(grid[1], sharex=panel)
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
@@ -117,22 +114,11 @@ def label_panels(axes: Sequence[Axes], x: str, y: str) -> None:
 
 
 def points(
-    panel: Axes,
-    x: np.ndarray,
-    y: np.ndarray,
-    interval: Interval,
-    colour: Any,
-    size: float,
-    width: float | None,
-    cap: float | None = None,
-    **look: Any,
+    panel: Axes, x: Any, y: Any, interval: Interval, colour: Any, size: float, width: float, cap: float, **look: Any
 ) -> None:
-    """Draw points with error bars.
+    """Draw points with error bars: of this width, with caps of this size at their ends.
 
-    interval: (low, high) in y; in x if `look` has `across`=True.
-    size: of the marker.
-    width: of the bar.
-    cap: the size of the caps at the ends of the bar.
+    interval: (low, high) in y; in x if `look` has `across`=True. size: of the marker.
     look: other arguments for matplotlib's errorbar; fmt is "o" by default.
     """
     across = look.pop("across", False)
@@ -140,8 +126,8 @@ def points(
     lengths: dict[str, Any] = {
         "xerr" if across else "yerr": [np.maximum(centre - low, 0), np.maximum(high - centre, 0)]
     }
-    shape = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap}
-    panel.errorbar(x, y, **lengths, **{**shape, **look})
+    look = {"fmt": "o", "color": colour, "markersize": size, "elinewidth": width, "capsize": cap, **look}
+    panel.errorbar(x, y, **lengths, **look)
 
 
 def hidden(axis: Any, low: np.ndarray, high: np.ndarray, size: float) -> bool:
@@ -160,11 +146,6 @@ def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
         return np.zeros(count)
     step = np.min(np.diff(np.log(spots) if logarithmic else spots))
     return np.linspace(-1, 1, count) * min(0.25, 0.04 * count) * step
-
-
-def joined_lines(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The line (x, y) that joins neighbouring points, with gaps where `there` is false."""
-    return np.where(there, x, np.nan), np.where(there, y, np.nan)
 
 
 def colours(values: Sequence[Any]) -> list[Any]:
@@ -193,10 +174,21 @@ class Drawn(Generic[Line]):
         return SIZES[self.marker]
 
     def points(
-        self, panel: Axes, x: Any, y: Any, interval: Interval, width: float, cap: float | None, **look: Any
+        self,
+        panel: Axes,
+        x: Any,
+        y: Any,
+        interval: Interval,
+        width: float,
+        cap: float,
+        median: Any = False,
+        **look: Any,
     ) -> None:
-        """Draw points of this line with error bars; arguments as of `points`."""
-        points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, **look})
+        """Draw points of this line with error bars; arguments as of `points`. median: which points are open."""
+        points(panel, x, y, interval, self.colour, self.size, width, cap, **{"fmt": self.marker, "zorder": 3, **look})
+        if np.any(median):
+            face: dict[str, Any] = {"markerfacecolor": "white", "markersize": self.size, "zorder": 3.1}
+            panel.plot(x[median], y[median], self.marker, color=self.colour, **face)
 
 
 @dataclass(frozen=True)
@@ -225,19 +217,15 @@ class Sheet(Generic[Line]):
         legend above the panels. One line gets none. end_of: the height of a line at its right end."""
         label_panels(self.axes, x, y)
         lines = {line.index: line for lines in self.lines for line in lines}
-        corner = self.lines[columns_of_panels(self.axes) - 1]
-        if end_of and 1 < len(lines) == len(corner) <= NAMED_AT_END and max(len(one.name) for one in corner) <= SHORT:
-            label_ends(
-                self.figure, self.axes[columns_of_panels(self.axes) - 1], corner, [end_of(one.data) for one in corner]
-            )
+        panel, corner = self.panels[columns_of_panels(self.axes) - 1]
+        ends = [end_of(one.data) for one in corner] if end_of else [np.nan]
+        short = max(len(one.name) for one in corner) <= SHORT
+        if 1 < len(lines) == len(corner) <= NAMED_AT_END and short and np.isfinite(ends).all():
+            label_ends(self.figure, panel, corner, ends)
         elif len(lines) > 1:
             named = spread([lines[index] for index in sorted(lines)], NAMED)
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
             legend(self.figure, marks, "upper", len(marks), title=self.title)
-
-    def left_out(self, every: int) -> str:
-        """The sentence that the figure shows fewer lines than there are, after a space; empty if it shows all."""
-        return left_out_words(len(self.every), every)
 
 
 def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
@@ -256,7 +244,8 @@ def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0
     def drawn(line: Line) -> Drawn[Line]:
         k = index[key(line.where)]
         label = short(single, line.where[single], workload) if single else settings(line.where, workload)
-        return Drawn(k, label, settings(line.where, workload), shades[k], MARKERS[k % len(MARKERS)], line)
+        name = label if isinstance(line.where.get(single), str) else settings(line.where, workload)
+        return Drawn(k, label, name, shades[k], MARKERS[k % len(MARKERS)], line)
 
     titles = [in_full(panel.where, workload) for panel in panels_of]
     figure, axes = panels(len(titles), 3.8, titles, columns)
@@ -283,7 +272,7 @@ def sentences(*texts: str) -> str:
     return " ".join(filter(None, texts))
 
 
-def left_out_words(shown: int, every: int) -> str:
+def left_out(shown: int, every: int) -> str:
     """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
     return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
 
@@ -295,13 +284,8 @@ def mark(label: str, **look: Any) -> Line2D:
 
 def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
     """Break a long text of several settings into lines of at most `longest` letters, where there are commas."""
-    lines: list[str] = []
-    for part in text.split(", "):
-        if lines and len(lines[-1]) + 2 + len(part) <= longest:
-            lines[-1] += f", {part}"
-        else:
-            lines.append(part)
-    return ",\n".join(lines)
+    parts = text.replace(" ", "\xa0").replace(",\xa0", ", ")
+    return textwrap.fill(parts, longest, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
 
 
 def legend(figure: Figure, handles: Sequence[Any], side: str, columns: int, **look: Any) -> None:

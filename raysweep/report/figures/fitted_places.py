@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import AT
@@ -23,10 +22,9 @@ from raysweep.workloads.declaration import Workload
 
 MARKERS = {"low": "^", "high": "v"}
 """The marker of a bound, by the column that has it."""
-ROOM, MOST = 0.08, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
-ABOVE, BELOW, OPEN = ("x", 1 - ROOM / 2), ("x", ROOM / 2), ("$?$", ROOM / 2)
-MARKS = {Outcome.IMPROVES: ABOVE, Outcome.UNDECIDED: OPEN}
-"""The mark of a curve without a place if not BELOW: the marker, and its height in a panel."""
+ROOM, MOST = 0.1, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
+DOTTED: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 1.4}
+"""Where a place may lie that is not located."""
 MANY = 3
 """Lines from which on two panels stand one above the other, because their points take width."""
 
@@ -36,7 +34,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     """A fitted place in x over another axis, and the caption.
 
     Places at neighbouring values are joined. A censored place is a triangle at its bound; it points in the direction of
-    the place. Where no place is located, a mark stands above or below all of them (`draw_missing`).
+    the place. A dotted bar shows where such a place, or one that is not decided, may lie. A cross below all of them
+    stands for a curve without a place (`draw_missing`).
     """
     x, along = plot.x, plot.along
     is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
@@ -47,6 +46,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     spots = spots[np.isfinite(spots)]
     logarithmic = is_law or log_axis(spots, workload.logarithmic(along))
     shown = [line.table.loc[line.table["outcome"] == one, at] for line in every for one, at in AT.items()]
+    ends = np.concatenate([line.table[["estimate", "low", "high"]].to_numpy(float).ravel() for line in every])
+    reach = float(ends[np.isfinite(ends)].min()), float(ends[np.isfinite(ends)].max())
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
@@ -71,21 +72,27 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
                 low, high = line.data.band
                 alpha = 0.05 if len(lines) > 2 else 0.15
                 panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
-            draw_line(panel, line, along, shift, logarithmic)
+            draw_line(panel, line, along, shift, logarithmic, reach)
     drawing.level(sheet.axes)
     draw_missing(sheet, along, drawing.dodge(spots, sheet.count, logarithmic), logarithmic)
-    low, high = (np.concatenate([line.table[end].to_numpy(float) for line in every]) for end in ("low", "high"))
+    kept = [line.table[line.table["outcome"] == Outcome.LOCATED] for line in every]
+    low, high = (np.concatenate([table[end].to_numpy(float) for table in kept]) for end in ("low", "high"))
     best = plot.placed == "optimum"
     where = (
         f"for {called(plot.metric, workload)}" if best else f"at the {plot.placed} of {called(plot.metric, workload)}"
     )
     label = f"{'best ' * best}{axis_label(x, workload)}\n{where}"
-    sheet.label(axis_label(along, workload), label, linestyle="-", markersize=6)
+
+    def end_of(line: PlaceLine) -> float:
+        return float(line.table.sort_values(along)["estimate"].iloc[-1])
+
+    sheet.label(axis_label(along, workload), label, end_of, linestyle="-", markersize=6)
     outcomes = dict.fromkeys(outcome for line in every for outcome in line.table["outcome"])
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
     bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * finding.level:g} % intervals"
+    nothing = list(dict.fromkeys(OUTCOMES[one] for one in outcomes if has_none(one)))
     entries = [
         Outcome.LOCATED in outcomes
         and (
@@ -98,57 +105,51 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
             drawing.mark("only a bound", marker="^", markerfacecolor="none"),
             "Triangles point from a bound to where the value lies.",
         ),
-        *missing_legend(outcomes),
+        Outcome.UNDECIDED in outcomes and (drawing.mark("undecided", **DOTTED), "Dotted: where it may lie."),
+        nothing and drawing.mark(" or ".join(nothing) if len(nothing) < MOST else "no place", marker="x"),
         *references,
     ]
     text = drawing.legend_below(sheet.figure, entries)
     caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
-    return sheet.figure, caption + sheet.left_out(plot.every)
+    return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
 
-def mark_of(outcome: Outcome) -> tuple[str, float] | None:
-    """The mark of a curve without a place; None for one with a place or a bound."""
-    return None if outcome in AT else MARKS.get(outcome, BELOW)
+def has_none(outcome: Outcome) -> bool:
+    """Whether it is decided that a curve has no place."""
+    return outcome not in AT and outcome != Outcome.UNDECIDED
 
 
 def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray, logarithmic: bool) -> None:
-    """Draw a mark where no place was found: a cross above all places for a curve that is best at the largest value, a
-    question mark for one that is not decided, else a cross, below all places. shifts: of each line to the right."""
-    every = {mark_of(outcome) for line in sheet.every for outcome in line.table["outcome"]}
+    """Draw a cross below all places where there is none. shifts: of each line to the right."""
+    if not any(map(has_none, (outcome for line in sheet.every for outcome in line.table["outcome"]))):
+        return
     for panel, lines in sheet.panels:
-        if all(mark_of(outcome) for line in lines for outcome in line.data.table["outcome"]):
+        if all(has_none(outcome) for line in lines for outcome in line.data.table["outcome"]):
             panel.set_yticks([])  # there is nothing to read
-        scales.strips(panel, ROOM * (ABOVE in every), ROOM * bool(every & {BELOW, OPEN}))
+        scales.strips(panel, below=ROOM)
         for line in lines:
-            at = scales.shifted(line.data.table[along].to_numpy(float), float(shifts[line.index]), logarithmic)
-            for place, outcome in zip(at, line.data.table["outcome"], strict=True):
-                if mark := mark_of(outcome):
-                    look: dict[str, Any] = {
-                        "marker": mark[0],
-                        "markersize": 6,
-                        "transform": panel.get_xaxis_transform(),
-                    }
-                    panel.plot(place, mark[1], color=line.colour, **look)
+            at = line.data.table.loc[line.data.table["outcome"].map(has_none), along].to_numpy(float)
+            at, up = scales.shifted(at, float(shifts[line.index]), logarithmic), panel.get_xaxis_transform()
+            panel.plot(at, np.full(len(at), ROOM / 2), "x", color=line.colour, markersize=6, transform=up)
 
 
-def missing_legend(outcomes: Iterable[Outcome]) -> Iterator[Line2D]:
-    """The entries of the legend for the marks that are drawn."""
-    for mark in (ABOVE, BELOW, OPEN):
-        if texts := list(dict.fromkeys(OUTCOMES[one] for one in outcomes if mark_of(one) == mark)):
-            yield drawing.mark(" or ".join(texts) if len(texts) < MOST else "no place", marker=mark[0])
+def draw_line(
+    panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool, reach: tuple[float, float]
+) -> None:
+    """Draw the places of one line: joined points with intervals, triangles at bounds, and dotted bars.
 
-
-def draw_line(panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool) -> None:
-    """Draw the places of one line: joined points with intervals, and triangles at bounds.
-
-    shift: how far to the right; a share on a logarithmic axis.
+    shift: how far to the right; a share on a logarithmic axis. reach: where bars without an end stop.
     """
     table = line.data.table.sort_values(along)
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
     there = (table["outcome"] == Outcome.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
-    joined = drawing.joined_lines(table["_at"].to_numpy(float), table["estimate"].to_numpy(float), there)
-    panel.plot(*joined, color=line.colour, linewidth=width, alpha=alpha, zorder=2.5)
+    panel.plot(
+        table["_at"], table["estimate"].where(there), color=line.colour, linewidth=width, alpha=alpha, zorder=2.5
+    )
+    some = table[[not there and not has_none(one) for there, one in zip(there, table["outcome"], strict=True)]]
+    low, high = some["low"].fillna(-np.inf).clip(*reach), some["high"].fillna(np.inf).clip(*reach)
+    panel.vlines(some["_at"], low, high, colors=[line.colour], linestyles=[DOTTED["linestyle"]], linewidth=1.4)
     for outcome, bound in AT.items():
         rows = table[table["outcome"] == outcome]
         at, place, low, high = (rows[name].to_numpy(float) for name in ("_at", bound, "low", "high"))

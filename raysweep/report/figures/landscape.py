@@ -41,26 +41,16 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
         panel.set_aspect("equal")
     drawing.label_panels(axes, axis_label(plot.x, workload), axis_label(plot.y, workload))
     label = axis_label(metrics[0], workload) if len(metrics) == 1 else "value"
-    bar = figure.colorbar(
-        ScalarMappable(norm, "viridis"), ax=axes, label=label, pad=0.015, aspect=28, spacing="uniform"
-    )
-    ticks = levels[:: max(1, len(levels) // 8)].tolist()
-    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
-    bar.minorticks_off()
-    middle = drawing.mark("middle of the plane (white in the panels)", marker="+", **marks)
-    drawing.legend_below(
-        figure, [middle, drawing.mark("lowest point on the grid", marker="x", color="#D81B60", **marks)]
-    )
+    look: dict[str, Any] = {"pad": 0.015, "aspect": 28, "spacing": "uniform", "format": "%.3g", "ticks": levels[::2]}
+    figure.colorbar(ScalarMappable(norm, "viridis"), ax=axes, label=label, **look)
     shown = " and ".join(called(name, workload) for name in metrics)
     caption = f"{shown} of {plot.stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest point."
-    return figure, caption + drawing.left_out_words(len(surfaces) // len(metrics), plot.every)
+    return figure, caption + drawing.left_out(len(surfaces) // len(metrics), plot.every)
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:
     """Edges of the colours: equal steps, or equal factors if all values are positive and span more than a decade."""
     low, high = float(values.min()), float(values.max())
-    if not low < high:
+    if low == high:
         return np.array([low - 0.5, low + 0.5])
-    if decades(np.array([low, high])):
-        return np.geomspace(low, high, LEVELS + 1)
-    return np.linspace(low, high, LEVELS + 1)
+    return (np.geomspace if decades(np.array([low, high])) else np.linspace)(low, high, LEVELS + 1)

@@ -43,7 +43,7 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
         for line in lines:
             draw_left_out(panel, line, plot.logarithmic, limits)
         panel.set_ylim(limits)
-    sheet.label(over, axis_label(plot.metric, workload), markersize=5.5, linestyle="-")
+    sheet.label(over, axis_label(plot.metric, workload), lambda one: float(one.mean[-1]), markersize=5.5, linestyle="-")
     lost = {status for one in curves for status, _, _ in one.left_out}
     label = "diverged draw" if lost == {DIVERGED} else "draw that is not ok"
     entries = [
@@ -66,7 +66,7 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
         f"{called(plot.metric, workload)} of {plot.stage} against the {over}.",
         drawing.legend_below(sheet.figure, entries),
     )
-    return sheet.figure, caption + sheet.left_out(plot.every)
+    return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
 
 def draw_left_out(

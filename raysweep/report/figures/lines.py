@@ -88,7 +88,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             if base is not None and not any(np.array_equal(base.centre, seen) for seen in bases):
                 bases.append(base.centre)  # the lines usually share one base model
                 panel.plot(*finite_part(base), **(APART if categories else BASE), zorder=2)
-            draw_theory(panel, line, shift, far, bool(categories))
+            draw_theory(panel, line, shift, far, bool(categories), line.colour if sheet.count > 1 else THEORY)
             if line.data.beside is not None:
                 draw_beside(panel, line.data.beside, line.colour, shift, bool(categories))
             draw_means(panel, line, shift, far, logarithmic)
@@ -107,24 +107,25 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
-    sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
-    if len(sheet.axes) == 1 and not categories and np.isfinite(at).all():
-        draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic), logarithmic)
+    measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
+    apart = measurable and draw_distances(sheet, axis_label(x, workload), logarithmic)
+    sheet.label(axis_label(x, workload) * (not apart), y, end_of, markersize=5.5)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
-    hidden = all(
+    hidden = not apart and all(
         drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
     points, in_caption = points_in_words(plot.panels, finding, hidden)
     open_points = OPEN_POINTS.get(finding.kind, MEDIANS)
     placed = {"zero": "sign change", "": "place"}.get(plot.placed, plot.placed)
+    shade = {} if sheet.count > 1 else {"color": THEORY}
     entries = [
         any((~line.means.median).any() for line in every)
         and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
-        and drawing.mark("theory", **(THEORY_APART if categories else {"linestyle": "-", "linewidth": 1.4})),
+        and drawing.mark("theory", **{"linestyle": "-", **(THEORY_APART if categories else {}), **shade}),
         any(len(line.fitted) for line in every) and drawing.mark("fitted power law", **FITTED),
         any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
         any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),
@@ -139,7 +140,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     quantity = form.format(metric=called(metric, workload), reference=reference)
     caption = f"{quantity} against {called(x, workload)}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
-    return sheet.figure, text + sheet.left_out(plot.every)
+    return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 
 
 def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
@@ -149,9 +150,9 @@ def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
     return f"\n(above 0: {positive})" if positive and np.nanmin(values) < 0 < np.nanmax(values) else ""
 
 
-def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, apart: bool) -> None:
-    """Draw the closed form of a line. Without one, join the points of the line instead."""
-    series, look = line.data, {"color": line.colour, "zorder": 2}
+def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, apart: bool, shade: Any) -> None:
+    """Draw the closed form of a line in a shade. Without one, join the points of the line instead."""
+    series, look = line.data, {"color": shade if line.data.has_theory else line.colour, "zorder": 2}
     if apart:
         panel.plot(series.theory_x + shift, series.theory, **look, **THEORY_APART)
     else:
@@ -165,24 +166,27 @@ def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: flo
 
 
 def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart: bool) -> None:
-    at, centre = finite_part(beside)
-    panel.plot(at + shift, centre, color=shade, **({**BESIDE, "linestyle": "none"} if apart else BESIDE), zorder=2)
-    low, high = (end[np.isfinite(beside.x)] for end in beside.bars)
-    panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
+    """Draw the other metric of a line."""
+    part, look = beside.part(np.isfinite(beside.x)), {"fmt": "x", "linestyle": "none" if apart else BESIDE["linestyle"]}
+    drawing.points(panel, part.x + shift, part.centre, part.bars, shade, 4, 0.8, 0, zorder=2, **look)
 
 
-def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> None:
-    """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it."""
+def draw_distances(sheet: drawing.Sheet[Series], x: str, logarithmic: bool) -> bool:
+    """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it; false
+    without either, or with values that are not positive."""
     expected = [expected_at(line) for line in sheet.every]
     if not all(len(one) and (one > 0).all() for one in expected):
-        return
-    lower = drawing.below(sheet.figure, sheet.axes[0])
+        return False
+    spots = np.unique(np.concatenate([line.means.x for line in sheet.every]))
+    aside, lower = drawing.dodge(spots, sheet.count, logarithmic), drawing.below(sheet.figure, sheet.axes[0])
+    lower.set_xlabel(x)
     drawing.zero_rule(lower)
     for line, one in zip(sheet.lines[0], expected, strict=True):
         centre, low, high = (100 * (end / one - 1) for end in (line.data.means.centre, *line.data.means.bars))
         at = scales.shifted(line.data.means.x, float(aside[line.index]), logarithmic)
         line.points(lower, at, centre, (low, high), 1.1, 1.8)
     lower.set_ylabel("above the\nlaw (%)" if len(sheet.every[0].fitted) else "above\ntheory (%)")
+    return True
 
 
 def expected_at(line: Series) -> np.ndarray:
@@ -201,12 +205,7 @@ def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, far: floa
     """Draw the points of a line with their error bars; medians are open. far: where x = inf is drawn."""
     means = line.data.means
     at = scales.shifted(np.where(np.isfinite(means.x), means.x, far), shift, logarithmic)
-    for median in (False, True):
-        use = means.median == median
-        if use.any():
-            face = "white" if median else line.colour
-            some = means.part(use)
-            line.points(panel, at[use], some.centre, some.bars, 1.1, 1.8, zorder=3, markerfacecolor=face)
+    line.points(panel, at, means.centre, means.bars, 1.1, 1.8, means.median)
 
 
 def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: float) -> None:

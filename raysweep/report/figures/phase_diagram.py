@@ -74,8 +74,11 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
     look = {"pad": 0.015, "aspect": 28, "extend": "both" if over_decades else "neither"}
     label = "mean " + axis_label(metric, workload)
     bar = figure.colorbar(ScalarMappable(norm, DIVERGING), ax=axes, label=label, **look)
-    bar.minorticks_off()
-    bar.ax.yaxis.set_major_formatter("{x:g}")
+    if over_decades:
+        ends = np.array([norm.vmin, norm.vmax])
+        bar.set_ticks(scales.asinh_ticks(ends, norm.linear_width))
+        bar.ax.yaxis.set_major_formatter("{x:g}")
+        bar.minorticks_off()
     outcomes = {outcome for one in maps for outcome in one.table["outcome"]}
     there = {sign for grid in grids for sign in (1, -1) if (grid.signs == sign).any()}
     spread = any((grid.high > grid.low).any() for grid in grids)
@@ -89,7 +92,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         ),
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark("sign change", color=FIT, linestyle="-", marker="o", markersize=5),
+            drawing.mark("measured", color=FIT, linestyle="-", marker="o", markersize=5),
             f"Bars: {percent} intervals{drawing.BEHIND if all(hidden) else ''}.",
         ),
         outcomes & {*AT} - {Outcome.LOCATED}
@@ -128,7 +131,7 @@ def draw_zeros(panel: Axes, table: pd.DataFrame, y: str, reach: tuple[float, flo
         panel.fill_betweenx(at, low, high, color=FIT, alpha=0.16, linewidth=0, zorder=2)
     if located.any():
         if joined:
-            panel.plot(*drawing.joined_lines(place, at, located), color=FIT, linewidth=1.1, zorder=3.5)
+            panel.plot(np.where(located, place, np.nan), at, color=FIT, linewidth=1.1, zorder=3.5)
         interval = low[located], high[located]
         look = {"ecolor": FIT, "zorder": 4, "markeredgecolor": "white", "markeredgewidth": 0.6}
         drawing.points(panel, place[located], at[located], interval, FIT, 5, 1.3, 2, across=True, **look)

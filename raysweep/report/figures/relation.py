@@ -35,12 +35,7 @@ def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> t
         one = line.data
         at = np.where(np.isfinite(one.x), one.x, far)
         x_error = np.where(np.isfinite(one.x_error), one.x_error, 0.0)
-        for median in (False, True):
-            use = one.median == median
-            if use.any():
-                interval = (one.y - one.y_error)[use], (one.y + one.y_error)[use]
-                face = "white" if median else line.colour
-                line.points(panel, at[use], one.y[use], interval, 0.7, None, xerr=x_error[use], markerfacecolor=face)
+        line.points(panel, at, one.y, (one.y - one.y_error, one.y + one.y_error), 0.7, 0, one.median, xerr=x_error)
     if np.isinf(every).any():
         scales.show_infinity(panel, finite, far, logarithmic)
     sheet.label(axis_label(plot.x, workload), axis_label(plot.y, workload), markersize=5.5)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.scale import AsinhScale, SymmetricalLogScale
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
@@ -52,8 +53,7 @@ def set_log(axis: Any) -> None:
 
 def set_log_from_zero(axis: Any, values: np.ndarray) -> None:
     """Make an axis for 0 and positive values: logarithmic from the least of these, and 0 to their left."""
-    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
-    scale_of("symlog", linthresh=values[1], linscale=0.5)
+    axis.axes.set(**{f"{axis.axis_name}scale": SymmetricalLogScale(axis, linthresh=values[1], linscale=0.5)})
     ticks = LogLocator(subs=(1.0, 3.0) if values[-1] < 100 * values[1] else (1.0,)).tick_values(values[1], values[-1])
     axis.set_ticks([0.0, *ticks[(ticks >= values[1]) & (ticks <= values[-1])]])
     axis.set_minor_locator(NullLocator())
@@ -76,15 +76,18 @@ def set_asinh(axis: Any, values: np.ndarray, width: float) -> None:
     if np.nanmin(values) > 0:
         set_log(axis)
         return
-    scale_of = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
-    scale_of("asinh", linear_width=width)
-    top = float(np.nanmax(np.abs(values)))
-    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(max(top, width * 10))) + 1)
-    sizes = 10.0 ** powers[:: max(1, -(-len(powers) // 4))]
-    ticks = [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.axes.set(**{f"{axis.axis_name}scale": AsinhScale(axis, linear_width=width)})
+    axis.set_ticks(asinh_ticks(values, width))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:g}"))
+    axis.set_major_formatter("{x:g}")
+
+
+def asinh_ticks(values: np.ndarray, width: float) -> list[float]:
+    """0 and at most four powers of ten on each side on which there are values, none of them below `width`."""
+    top = max(float(np.nanmax(np.abs(values))), 10 * width)
+    powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(top)) + 1)
+    sizes = 10.0 ** powers[:: -(-len(powers) // 4)]
+    return [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
 
 
 def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:

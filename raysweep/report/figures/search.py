@@ -51,7 +51,9 @@ def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tup
     handles = _draw_runs(panel, plot.runs.at.astype(float), plot.runs)
     panel.set_xlabel(ORDERS[plot.order])
     panel.set_ylabel(axis_label(plot.metric, workload))
-    best = drawing.mark("best mean so far" if _has_draws(plot.runs) else "best so far", color=FIT, linestyle="-")
+    best = drawing.mark(
+        "best mean so far" if len(plot.at) < len(plot.runs.at) else "best so far", color=FIT, linestyle="-"
+    )
     drawing.legend_below(figure, [best, *handles], columns=5)
     return (
         figure,
@@ -73,10 +75,9 @@ def draw_importance(plot: ImportancePlot, finding: Finding, workload: Workload) 
     _draw_shares(bars, plot, workload)
     drawing.legend_below(figure, handles, columns=5)
     scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
-    lost = "Crosses: diverged or failed, without a value." if (plot.runs.state == LOST).any() else ""
     shares = f"Right: the share of its variance over ok configurations that each axis carries alone{scale}."
     about = f"{called(plot.metric, workload)} of each run over the most important axis."
-    return figure, drawing.sentences(about, lost, shares)
+    return figure, f"{about} {shares}"
 
 
 def _draw_shares(panel: Axes, plot: ImportancePlot, workload: Workload) -> None:
@@ -124,33 +125,30 @@ def draw_stopped(plot: StoppedPlot, finding: Finding, workload: Workload) -> tup
     if width := scales.asinh_width(heights):
         scales.set_asinh(panel.yaxis, heights, width)
     limits = scales_around(heights, panel.get_yscale())
+    faint = float(np.clip(60 / len(plot.curves), 0.12, 0.6))
     looks = {
-        str(OK): (QUALITATIVE[0], float(np.clip(60 / len(plot.curves), 0.12, 0.6))),
-        str(STOPPED): (STOP, 0.8),
-        LOST: (GONE, 0.6),
+        str(OK): ("to the end", "", QUALITATIVE[0], faint),
+        str(STOPPED): ("stopped early", "o", STOP, 0.8),
+        LOST: ("not ok", "x", GONE, 0.6),
     }
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 4.5}
     for state, x, values in plot.curves:
-        (colour, alpha), values = looks[state], np.clip(values, *limits)
+        (_, mark, colour, alpha), values = looks[state], np.clip(values, *limits)
         panel.plot(x, values, color=colour, linewidth=0.9, alpha=alpha, zorder=2 + (state != OK))
-        if state != OK:
-            mark = "o" if state == STOPPED else "x"
-            panel.plot(x[-1:], values[-1:], mark, color=colour, markersize=4.2, markerfacecolor="white", zorder=4)
+        panel.plot(x[-1:], values[-1:], marker=mark, color=colour, zorder=4, **hollow)
     panel.set_ylim(*limits)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel("step")
     panel.set_ylabel(axis_label(plot.metric, workload))
     states = [state for state, _, _ in plot.curves]
     entries = [
-        drawing.mark(f"{states.count(state)} {words}", color=looks[state][0], linestyle="-", marker=mark, **HOLLOW)
-        for state, words, mark in ((OK, "to the end", ""), (STOPPED, "stopped early", "o"), (LOST, "not ok", "x"))
+        drawing.mark(f"{states.count(state)} {words}", color=colour, linestyle="-", marker=mark, **hollow)
+        for state, (words, mark, colour, _) in looks.items()
         if state in states
     ]
     drawing.legend_below(figure, entries)
     stopped = counted(states.count(STOPPED), "run")
     return figure, f"{called(plot.metric, workload)} of {plot.stage} in each run; {stopped} stopped early."
-
-
-HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markersize": 4.5}
 
 
 def scales_around(values: np.ndarray, scale: str) -> tuple[float, float]:
@@ -174,8 +172,8 @@ def _set_scale(panel: Axes, runs: Runs) -> None:
 def _draw_over(panel: Axes, axis: Axis, column: Sequence[Any], runs: Runs, told: Told = ()) -> list[Any]:
     """Draw the runs over an axis; returns legend entries."""
     if axis.values:
-        x = len(axis.values) * axis.places(column) - 0.5
-        x = x + 0.22 * _spread_out(len(x))
+        golden = (np.arange(len(column)) * 0.6180339887) % 1  # lies evenly, so that points of one value do not overlap
+        x = len(axis.values) * axis.places(column) - 0.5 + 0.22 * (2 * golden - 1)
         shown = axis.ticks()
         texts = [drawing.in_lines(number(value)) for _, value in shown]
         turn = 30 if sum(map(len, texts)) > 36 else 0
@@ -216,13 +214,3 @@ def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs, told: Told = ()) -> list[
                 panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)
             handles.append(drawing.mark(label, **{**LOOKS[look], **more}))
     return handles[::-1]
-
-
-def _has_draws(runs: Runs) -> bool:
-    return len(np.unique(runs.at)) < len(runs.at)
-
-
-def _spread_out(count: int) -> np.ndarray:
-    """Numbers from -1 to 1 that lie evenly however many there are, so that points of one value do not overlap."""
-    golden = (np.arange(count) * 0.6180339887) % 1
-    return np.asarray(2 * golden - 1)

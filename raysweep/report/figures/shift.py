@@ -28,9 +28,9 @@ def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[
     scales.set_log(panel.xaxis)
     panel.axvline(1, color=FAINT, linewidth=0.9, zorder=1)
     factor, low, high = rows[["estimate", "low", "high"]].to_numpy(float).T
-    bounded = np.isfinite(low) & np.isfinite(high)
-    interval = low[bounded], high[bounded]
-    drawing.points(panel, factor[bounded], at[bounded], interval, FIT, 5, 1.5, 3, across=True)
+    bounded, unclear = np.isfinite(low) & np.isfinite(high), (low <= 1) & (high >= 1)
+    for colour, some in ((FIT, bounded & ~unclear), (FAINT, bounded & unclear)):
+        drawing.points(panel, factor[some], at[some], (low[some], high[some]), colour, 5, 1.5, 3, across=True)
     panel.plot(factor[~bounded], at[~bounded], color=FIT, **OPEN)
     panel.set_yticks(at, labels)
     panel.set_ylim(-0.6, len(labels) - 0.4)
@@ -41,4 +41,5 @@ def draw_shifts(plot: ShiftPlot, finding: Finding, workload: Workload) -> tuple[
         f"The best {x} for {called(finding.metric, workload)}, divided by that of {settings(base, workload)}: "
         f"geometric mean over {called(finding.facts['over'], workload)}, with its {100 * finding.level:g} % interval."
     )
+    caption += " Grey: no clear difference." if (bounded & unclear).any() else ""
     return figure, drawing.sentences(caption, drawing.legend_below(figure, [not bounded.all() and open_points]))
