@@ -10,7 +10,6 @@ from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.counts import Way, groups_of, telling_axis, ways
 from raysweep.analyses.finding import Finding, Outcome, as_table
-from raysweep.report.clauses import theory_words
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
 from raysweep.report.phrases import CLAUSES
@@ -85,14 +84,6 @@ def test_findings_of_one_question_have_headings_of_their_own():
     assert len(set(headings)) == 4
     assert headings[2] == "Elsewhere?"
     assert all("risk" in heading for heading in (*headings[:2], headings[3]))
-
-
-def test_theory_is_compared_with_what_is_located():
-    rows = [{"estimate": 1.0, "low": 0.8, "high": 1.2, "theory": 1.1}] * 2
-    rows += [{"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}]
-    table = as_table([{"gamma": k, "outcome": Outcome.LOCATED, **row} for k, row in enumerate(rows)], ["gamma"])
-    longest, *_ = theory_words(Finding("boundary", "b", table, "risk_finetune", "gamma", ["gamma"]), TRANSFER)
-    assert longest == "theory agrees within 9.1 % and both intervals"
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,8 @@ def below(figure: Figure, panel: Axes) -> Axes:
     figure.set_figheight(1.25 * figure.get_figheight())
     grid = figure.add_gridspec(2, 1, height_ratios=(2.4, 1))
     panel.set_subplotspec(grid[0])
-    lower = figure.add_subplot(grid[1], sharex=panel)
-    lower.set_xlabel(panel.get_xlabel())
-    panel.set_xlabel("")
     panel.tick_params(labelbottom=False)
-    return lower
+    return figure.add_subplot(grid[1], sharex=panel)
 
 
 def columns_of_panels(axes: Sequence[Axes]) -> int:
@@ -230,10 +227,6 @@ class Sheet(Generic[Line]):
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
             legend(self.figure, marks, "upper", len(marks), title=self.title)
 
-    def left_out(self, every: int) -> str:
-        """The sentence that the figure shows fewer lines than there are, after a space; empty if it shows all."""
-        return left_out_words(len(self.every), every)
-
 
 def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
     """A figure for these panels. If all lines differ in one axis, its values have the colours, else the labels.
@@ -279,7 +272,7 @@ def sentences(*texts: str) -> str:
     return " ".join(filter(None, texts))
 
 
-def left_out_words(shown: int, every: int) -> str:
+def left_out(shown: int, every: int) -> str:
     """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
     return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
 

@@ -111,7 +111,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     ]
     text = drawing.legend_below(sheet.figure, entries)
     caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
-    return sheet.figure, caption + sheet.left_out(plot.every)
+    return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
 
 def has_none(outcome: Outcome) -> bool:

@@ -52,4 +52,4 @@ def draw_pairs(plot: PairPlot, finding: Finding, workload: Workload) -> tuple[Fi
         f"How far {metric} is expected to lie from its best value, over {called(plot.x, workload)} and "
         f"{called(plot.y, workload)}. Outlined: what is not told from the best ({100 * finding.level:g} %). {text}"
     )
-    return figure, caption.strip() + drawing.left_out_words(len(plot.panels), plot.every)
+    return figure, caption.strip() + drawing.left_out(len(plot.panels), plot.every)

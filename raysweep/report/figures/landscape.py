@@ -45,7 +45,7 @@ def draw_landscapes(plot: LandscapePlot, finding: Finding, workload: Workload) -
     figure.colorbar(ScalarMappable(norm, "viridis"), ax=axes, label=label, **look)
     shown = " and ".join(called(name, workload) for name in metrics)
     caption = f"{shown} of {plot.stage} in draw {seed}, on one scale: + is the middle of the plane, × the lowest point."
-    return figure, caption + drawing.left_out_words(len(surfaces) // len(metrics), plot.every)
+    return figure, caption + drawing.left_out(len(surfaces) // len(metrics), plot.every)
 
 
 def common_levels(values: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ def draw_learning_curves(plot: LearningPlot, finding: Finding, workload: Workloa
         f"{called(plot.metric, workload)} of {plot.stage} against the {over}.",
         drawing.legend_below(sheet.figure, entries),
     )
-    return sheet.figure, caption + sheet.left_out(plot.every)
+    return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
 
 def draw_left_out(

@@ -107,9 +107,9 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
-    sheet.label(axis_label(x, workload), y, end_of, markersize=5.5)
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
-    apart = measurable and draw_distances(sheet, drawing.dodge(finite, sheet.count, logarithmic) / 2, logarithmic)
+    apart = measurable and draw_distances(sheet, axis_label(x, workload), logarithmic)
+    sheet.label(axis_label(x, workload) * (not apart), y, end_of, markersize=5.5)
     places = [(line, line.place) for line in every if line.place]
     first = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = not apart and all(
@@ -140,7 +140,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     quantity = form.format(metric=called(metric, workload), reference=reference)
     caption = f"{quantity} against {called(x, workload)}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
-    return sheet.figure, text + sheet.left_out(plot.every)
+    return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 
 
 def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
@@ -166,19 +166,20 @@ def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: flo
 
 
 def draw_beside(panel: Axes, beside: CellMeans, shade: Any, shift: float, apart: bool) -> None:
-    at, centre = finite_part(beside)
-    panel.plot(at + shift, centre, color=shade, **({**BESIDE, "linestyle": "none"} if apart else BESIDE), zorder=2)
-    low, high = (end[np.isfinite(beside.x)] for end in beside.bars)
-    panel.vlines(at + shift, low, high, colors=[shade], linewidth=0.8, alpha=0.7)
+    """Draw the other metric of a line."""
+    part, look = beside.part(np.isfinite(beside.x)), {"fmt": "x", "linestyle": "none" if apart else BESIDE["linestyle"]}
+    drawing.points(panel, part.x + shift, part.centre, part.bars, shade, 4, 0.8, 0, zorder=2, **look)
 
 
-def draw_distances(sheet: drawing.Sheet[Series], aside: np.ndarray, logarithmic: bool) -> bool:
+def draw_distances(sheet: drawing.Sheet[Series], x: str, logarithmic: bool) -> bool:
     """Draw how far the points of the only panel lie above theory, or the fitted power law, in a panel below it; false
     without either, or with values that are not positive."""
     expected = [expected_at(line) for line in sheet.every]
     if not all(len(one) and (one > 0).all() for one in expected):
         return False
-    lower = drawing.below(sheet.figure, sheet.axes[0])
+    spots = np.unique(np.concatenate([line.means.x for line in sheet.every]))
+    aside, lower = drawing.dodge(spots, sheet.count, logarithmic), drawing.below(sheet.figure, sheet.axes[0])
+    lower.set_xlabel(x)
     drawing.zero_rule(lower)
     for line, one in zip(sheet.lines[0], expected, strict=True):
         centre, low, high = (100 * (end / one - 1) for end in (line.data.means.centre, *line.data.means.bars))

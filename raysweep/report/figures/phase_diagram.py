@@ -92,7 +92,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         ),
         Outcome.LOCATED in outcomes
         and (
-            drawing.mark("measured sign change", color=FIT, linestyle="-", marker="o", markersize=5),
+            drawing.mark("measured", color=FIT, linestyle="-", marker="o", markersize=5),
             f"Bars: {percent} intervals{drawing.BEHIND if all(hidden) else ''}.",
         ),
         outcomes & {*AT} - {Outcome.LOCATED}

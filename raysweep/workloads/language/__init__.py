@@ -32,6 +32,13 @@ SCHEDULE: dict[str, Any] = {"choices": ("cosine", "constant", "constant_warmup")
 PRETRAINING: dict[str, Any] = {"choices": ("cosine", "constant", "wsd")}
 NOISE = "Gaussian noise on the weights (O eq. 1), in units of each tensor's"
 
+
+def in_words(role: str, name: str) -> str:
+    """What a report calls a text: a grammar is a synthetic language."""
+    kind, _, distance = name.partition(":")
+    return f"{role} synthetic language at distance {distance}" if kind == "grammar" else f"{role} {name}"
+
+
 PARAMETERS = (
     Trunk("preset", str, "tiny", "width, heads, layers, context; 15m, 30m, 90m: O Table 3", choices=tuple(PRESETS)),
     Pretraining("pretrain_length", float, 2.0**18, "a whole number of steps of pretrain_batch times context", **LENGTH),
@@ -40,8 +47,10 @@ PARAMETERS = (
     Finetuning("overlap_angle", float, 90.0, "its cosine is the share of target text drawn from the source", **ANGLE),
     Trunk("width", int, 0, "residual width, a multiple of the head width; 0: the preset's", minimum=0, maximum=16384),
     Trunk("context", int, 0, "tokens a sequence; 0 takes the preset's", unit="tokens", minimum=0, maximum=65536),
-    Trunk("source", str, "grammar:0", f"text to pretrain on: {corpus.FORMS}"),
-    Finetuning("target", str, "grammar:0.5", "text to fine-tune on, in the same forms"),
+    Trunk("source", str, "grammar:0", f"text to pretrain on: {corpus.FORMS}", words=partial(in_words, "source")),
+    Finetuning(
+        "target", str, "grammar:0.5", "text to fine-tune on, in the same forms", words=partial(in_words, "target")
+    ),
     Trunk("pretrain_lr", float, 2e-3, "peak rate of AdamW on the source, at width 256 (muP)", **RATE),
     Trunk("pretrain_schedule", str, "cosine", "wsd: lengths share a trunk at constant rate, then decay", **PRETRAINING),
     Trunk("pretrain_batch", int, 16, "sequences a step", **BATCH),
