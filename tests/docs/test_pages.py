@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import QUIET, TESTS, ok, run
-from documented import DOCS
+from documented import DOCS, blocks
 
 import raysweep
 from raysweep import workloads
@@ -115,8 +115,11 @@ def test_every_run_of_a_packaged_space_can_be_planned(page, call, storage):
 
 
 def test_the_analyses_that_are_shown_with_words_are_taken():
-    blocks = re.findall(r"^```yml\n(.*?)^```$", (DOCS / "analyses.md").read_text(), re.MULTILINE | re.DOTALL)
-    shown = [entry for block in blocks for entry in yaml.safe_load(block)["analysis"]]
+    shown = [
+        entry
+        for block in blocks("yml", (DOCS / "analyses.md").read_text())
+        for entry in yaml.safe_load(block)["analysis"]
+    ]
     entries = [(entry, options) for entry in shown for options in entry.values() if "words" in options]
     assert len(entries) == 3
     for entry, options in entries:
@@ -135,7 +138,7 @@ def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(c
     from raysweep.space.search_options import SEARCHES
 
     text = (DOCS / "spaces.md").read_text()
-    (space,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (space,) = blocks("yaml", text)
     (tmp_path / "my-space.yaml").write_text(space)
     told = ok(call("run", tmp_path / "my-space.yaml", "--storage", storage, *QUIET, "--dry-run"))
     assert yaml.safe_load(space)["name"] in told.out
@@ -157,8 +160,7 @@ def test_every_kind_of_analysis_stands_in_its_table_with_its_options():
 
 def test_rows_of_several_sweeps_can_be_asked_in_three_lines(storage, tmp_path, monkeypatch, call):
     """The recipe for DuckDB, which raysweep does not install: its query runs where DuckDB is, its files everywhere."""
-    text = (DOCS / "running.md").read_text()
-    (recipe,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (recipe,) = blocks("python", (DOCS / "running.md").read_text())
     assert len([line for line in recipe.splitlines() if line]) == 3
     space = {"workload": "linear_transfer", "axes": {"overlap_angle": [10, 80]}, "fixed": {"dim": 20}, "seeds": 3}
     for name in ("one", "other"):
