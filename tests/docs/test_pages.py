@@ -45,9 +45,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, HOME / "clusters" / "README.md"], ids=lambda page: f"{page.parent.name}-{page.name}"
-)
+@pytest.mark.parametrize("page", LINKED, ids=named(LINKED))
 def test_every_relative_link_and_image_leads_to_a_file_of_the_repository_and_every_block_is_closed(page):
     whole = page.read_text()
     fences = re.findall(r"^ *(```\w*) *$", whole, re.MULTILINE)
