@@ -1,7 +1,6 @@
 """Machines that an autoscaler adds are counted on and waited for, and rows are the same on several machines."""
 
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from conftest import QUIET, assert_same_rows, driving, halted, process, rows, run, until
+from conftest import QUIET, assert_same_rows, halted, process, rows, run
 from spaces import GRID, sandbox_space, small_space, written
 
 from raysweep.query.sweep import open_sweep
