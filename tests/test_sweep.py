@@ -13,8 +13,6 @@ import raysweep
 from raysweep.errors import InputError
 from raysweep.query.sweep import open_sweep
 
-# What comes out
-
 
 def test_rows_stand_in_plan_order_then_by_seed(storage):
     table = run(storage, small_space(seeds=[5, 0, 9])).results()
@@ -85,9 +83,6 @@ def test_the_space_can_be_changed_in_the_call(storage):
     assert set(table["gamma"]) == {0.4}
 
 
-# Continuing and extending
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -124,21 +119,14 @@ def test_what_changes_no_row_may_be_told_anew(storage):
     assert open_sweep("small", storage).space.description == again.space.description == "as it should be told"
 
 
-def test_another_name_is_another_sweep(call, storage):
+def test_another_name_is_another_sweep_but_for_a_dash_instead_of_an_underscore(call, storage):
     run(storage)
-    run(storage, small_space(fixed={"dim": 30}), name="bigger")
+    run(storage, small_space(fixed={"dim": 30}), name="bigger-one")
     listed = call("list", "--storage", storage).out.splitlines()
-    assert [line.split()[0] for line in listed] == ["bigger", "small"]
+    assert [line.split()[0] for line in listed] == ["bigger-one", "small"]
     assert all("finished" in line and "18 of 18" in line for line in listed)
-    assert open_sweep("bigger", storage).space.name == "small"
-
-
-def test_names_forgive_a_dash_for_an_underscore(storage):
-    run(storage, small_space(name="one-two"))
-    assert open_sweep("one_two", storage).name == "one-two"
-
-
-# Ends of a sweep
+    bigger = open_sweep("bigger_one", storage)
+    assert (bigger.name, bigger.space.name) == ("bigger-one", "small")
 
 
 def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage, call):

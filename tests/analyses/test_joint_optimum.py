@@ -3,8 +3,8 @@
 import functools
 
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import rows_with
 
 import raysweep
 from raysweep.analyses.finding import Outcome
@@ -19,17 +19,16 @@ def best(width):
     return 0.004 * (width / 64) ** -0.5, 128.0 * (width / 64) ** 0.25
 
 
-def runs(noise=0.01, largest=np.inf):
+def runs(largest=np.inf):
     """One run per cell of a bowl whose axes are tilted. Rates above `largest` diverge."""
-    rng, lines = np.random.default_rng(0), []
-    for width in WIDTHS:
-        lr, bs = best(width)
-        for rate in RATES:
-            for batch in BATCHES:
-                u, v = np.log(rate / lr), np.log(batch / bs)
-                loss = 2 + 0.05 * (u - 0.5 * v) ** 2 + 0.03 * v**2 + noise * rng.standard_normal()
-                lines.append((rate, batch, width, loss if rate <= largest else np.nan))
-    return pd.DataFrame(lines, columns=["lr", "bs", "width", "loss"])
+
+    def loss(rows, random):
+        lr, bs = best(rows["width"])
+        u, v = np.log(rows["lr"] / lr), np.log(rows["bs"] / bs)
+        loss = 2 + 0.05 * (u - 0.5 * v) ** 2 + 0.03 * v**2 + 0.01 * random.standard_normal(len(rows))
+        return loss.where(rows["lr"] <= largest)
+
+    return rows_with({"width": WIDTHS, "lr": RATES, "bs": BATCHES}, 1, loss=loss)[["lr", "bs", "width", "loss"]]
 
 
 def asked(frame, metric="loss", axes=("lr", "bs")):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from transfer_rows import rows_with
 
 import raysweep
 from raysweep import workloads
@@ -22,18 +23,12 @@ ENTRIES = [
 
 def rows(error, seeds=1):
     """Accuracies that rise to 1e11 tokens and fall behind, without noise, and their errors."""
-    lines = [
-        {"sweep": "s", "cell": f"{length} {rate}", "seed": seed, "status": "ok", "pretrain_length": length}
-        | {
-            "finetune_lr": rate,
-            "task_accuracy": 0.7 - 0.05 * np.log10(length / 1e11) ** 2,
-            "task_accuracy_error": error,
-        }
-        for length in LENGTHS
-        for rate in RATES
-        for seed in range(seeds)
-    ]
-    return pd.DataFrame(lines)
+
+    def accuracy(rows, _):
+        return 0.7 - 0.05 * np.log10(rows["pretrain_length"] / 1e11) ** 2
+
+    axes = {"pretrain_length": LENGTHS, "finetune_lr": RATES}
+    return rows_with(axes, seeds, task_accuracy=accuracy).assign(task_accuracy_error=error)
 
 
 def finding_of(frame, entry):

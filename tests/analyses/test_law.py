@@ -1,8 +1,8 @@
 """The analysis `law`: the best rate as a product of powers."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from transfer_rows import rows_with
 
 import raysweep
 from raysweep.analyses.finding import Needed, Outcome
@@ -12,18 +12,14 @@ from raysweep.fits.reasons import Reason
 WIDTHS, TOKENS, RATES = (64, 128, 256, 512), (1e9, 4e9, 16e9), np.geomspace(1e-4, 1e-1, 9)
 
 
-def runs(seed=0):
+def runs():
     """One run per cell; the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25."""
-    rng = np.random.default_rng(seed)
-    out = {"lr": [], "width": [], "tokens": [], "loss": []}
-    for width in WIDTHS:
-        for tokens in TOKENS:
-            best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25
-            for lr in RATES:
-                loss = 2 + 0.1 * np.log(lr / best) ** 2 + 0.02 * rng.standard_normal()
-                for name, value in {"lr": lr, "width": width, "tokens": tokens, "loss": loss}.items():
-                    out[name].append(float(value))
-    return out
+
+    def loss(rows, random):
+        best = 0.01 * (rows["width"] / 64) ** -1 * (rows["tokens"] / 1e9) ** 0.25
+        return 2 + 0.1 * np.log(rows["lr"] / best) ** 2 + 0.02 * random.standard_normal(len(rows))
+
+    return rows_with({"width": WIDTHS, "tokens": TOKENS, "lr": RATES}, 1, loss=loss)[["lr", "width", "tokens", "loss"]]
 
 
 def law(frame, **options):
@@ -59,16 +55,13 @@ def test_axes_that_are_not_in_the_law_have_laws_of_their_own():
 
 
 def test_too_few_settings_say_how_many_a_law_takes():
-    frame = {
-        name: [v for v, w in zip(values, runs()["width"], strict=True) if w < 100] for name, values in runs().items()
-    }
-    table = law(frame, over="tokens").table
+    table = law(runs().query("width < 100"), over="tokens").table
     assert table["outcome"].tolist() == [Outcome.UNDECIDED]
     assert (table.loc[0, "needed"], table.loc[0, "needed_number"]) == (Needed.MORE_SETTINGS, 4)
 
 
 def test_bounds_alone_give_no_law():
-    laws = law({**runs(), "loss": [-one for one in runs()["loss"]]}, over="width", where={"tokens": 1e9})
+    laws = law(runs().assign(loss=lambda frame: -frame["loss"]), over="width", where={"tokens": 1e9})
     assert set(laws[0].tables["law_values"]["outcome"]) <= {Outcome.EDGE_LOW, Outcome.EDGE_HIGH}
     (row,) = laws.table.to_dict("records")
     assert (row["outcome"], row["reason"], row["slices"]) == (Outcome.UNDECIDED, Reason.TOO_FEW_SLICES, 4)
@@ -78,11 +71,12 @@ def test_bounds_alone_give_no_law():
 
 def test_a_law_that_bounds_alone_would_give_forecasts_no_setting():
     best = {64: 1e3, 128: 1e2, 256: 10.0, 512: 0.02, 1024: 0.002}  # those of three widths are above all rates
-    noise, frame = np.random.default_rng(0), []
-    for width, place in best.items():
-        loss = 0.1 * np.log(RATES / place) ** 2 + 0.02 * noise.standard_normal(len(RATES))
-        frame += [{"lr": lr, "width": width, "loss": value} for lr, value in zip(RATES, loss, strict=True)]
-    found = raysweep.analyse(pd.DataFrame(frame), "loss", "lr", "width", [{"law": {"lr": "lr", "over": "width"}}])
+
+    def loss(rows, random):
+        return 0.1 * np.log(rows["lr"] / rows["width"].map(best)) ** 2 + 0.02 * random.standard_normal(len(rows))
+
+    frame = rows_with({"width": best, "lr": RATES}, 1, loss=loss)[["width", "lr", "loss"]]
+    found = raysweep.analyse(frame, "loss", "lr", "width", [{"law": {"lr": "lr", "over": "width"}}])
     table = found[0].tables["law_values"].set_index("width")
     assert table["outcome"].tolist() == [Outcome.EDGE_HIGH] * 3 + [Outcome.LOCATED] * 2
     assert (table["inside"] != "").tolist() == [True] * 3 + [False] * 2
@@ -93,10 +87,8 @@ def test_a_law_that_bounds_alone_would_give_forecasts_no_setting():
 
 
 def test_axes_that_vary_together_need_no_more_settings():
-    one = runs()
-    size = [width * tokens**0.3 for width, tokens in zip(one["width"], one["tokens"], strict=True)]
-    frame = {"lr": one["lr"], "loss": one["loss"], "width": size, "tokens": [value**2 for value in size]}
-    table = law(frame).table
+    size = runs()["width"] * runs()["tokens"] ** 0.3
+    table = law(runs().assign(width=size, tokens=size**2)).table
     assert table["reason"].tolist() == [Reason.AXES_TOGETHER] * 2
     assert table["needed"].tolist() == ["", ""]
 

@@ -32,8 +32,10 @@ def test_the_slope_lies_in_its_interval_and_a_dip_is_no_rise_throughout():
     assert (plain["throughout"], plain["turns_back"]) == (True, False)
     assert (dipped["throughout"], dipped["turns_back"]) == (False, True)
     assert (flat["needed"], flat["needed_number"], flat["theory"]) == (Needed.MORE_DRAWS, 8, 0)
+    table = finding.tables["trend_trends"]
+    assert (table["p_holm"] > table["p_value"]).tolist() == [True, True, False]
     assert finding.meanings["rises"] == "far tasks transfer badly"
-    assert finding.tables["trend_trends"]["closed_form"].tolist() == ["rises_throughout", "rises_throughout", ""]
+    assert table["closed_form"].tolist() == ["rises_throughout", "rises_throughout", ""]
     (plot,) = finding.plots()
     assert (plot.name, plot.every) == ("trend_curves", 3)
 

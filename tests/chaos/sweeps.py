@@ -17,6 +17,7 @@ from raysweep.stages.store import Store
 from tests.chaos import left
 from tests.chaos.stages import mark, read
 from tests.chaos.waiting import hear
+from tests.support.spaces import space_over
 
 HERE = Path(__file__).parent
 KINDS = ("rows", "staged", "scheduled", "ray", "mirror", "language", "server")
@@ -50,46 +51,21 @@ def kinds(room):
     marks = {name: room / f"marks-{name}" for name in ("rows", "staged", "scheduled")}
     for folder in marks.values():
         folder.mkdir(exist_ok=True)
-    chaos = {
-        "name": "chaos",
-        "workload": "sandbox",
-        "axes": {"x": list(range(0, 80, 10)), "behaviour": ["compute", "compute", "compute", "raise_once"] * 2},
-        "zip": [["x", "behaviour"]],
-        "fixed": {"pause": 0.05, "said_seconds": 200, "folder": str(marks["rows"])},
-        "seeds": 3,
-    }
+    axes = {"x": list(range(0, 80, 10)), "behaviour": ["compute", "compute", "compute", "raise_once"] * 2}
+    fixed = {"pause": 0.05, "said_seconds": 200, "folder": str(marks["rows"])}
+    chaos = space_over("sandbox", axes, name="chaos", zip=[["x", "behaviour"]], fixed=fixed, seeds=3)
+    axes, keys = {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]}, {"seeds": 2, "keep": ["finetune"]}
     staged, scheduled = (
-        {
-            "name": name,
-            "workload": "chaos_stages",
-            "axes": {"length": [2, 3, 5], "rate": [0.1, 0.2], "probe": [0, 1]},
-            "fixed": {"pause": 0.06, "folder": str(marks[name])},
-            "seeds": 2,
-            "keep": ["finetune"],
-        }
+        space_over("chaos_stages", axes, name=name, fixed={"pause": 0.06, "folder": str(marks[name])}, **keys)
         for name in ("staged", "scheduled")
     )
     companion = {"length": [3, 4], "rate": [0.2, 0.4]}
-    linear = {
-        "name": "linear",
-        "workload": "linear_transfer",
-        "seeds": 3,
-        "fixed": {"dim": 60, "noise": 0.2},
-        "axes": {"overlap_angle": [20, 40, 60, 80], "gamma": [0.2, 0.4, 0.6, 0.8, 0.95, 1.05, 1.2, 1.5]},
-    }
-    language = {
-        "name": "language",
-        "workload": "language",
-        "seeds": 2,
-        "fixed": {
-            "preset": "tiny",
-            "source": "grammar:0",
-            "target": "grammar:0.5",
-            "finetune_steps": 4,
-            "evaluation_tokens": 2048,
-        },
-        "axes": {"pretrain_length": [16384, 32768], "finetune_lr": [0.001, 0.004]},
-    }
+    axes = {"overlap_angle": [20, 40, 60, 80], "gamma": [0.2, 0.4, 0.6, 0.8, 0.95, 1.05, 1.2, 1.5]}
+    linear = space_over("linear_transfer", axes, name="linear", fixed={"dim": 60, "noise": 0.2}, seeds=3)
+    axes = {"pretrain_length": [16384, 32768], "finetune_lr": [0.001, 0.004]}
+    fixed = {"preset": "tiny", "source": "grammar:0", "target": "grammar:0.5"}
+    fixed |= {"finetune_steps": 4, "evaluation_tokens": 2048}
+    language = space_over("language", axes, fixed=fixed, seeds=2)
     inline, ray = ("--executor", "inline"), ("--executor", "ray", "--workers", "2")
     return {
         "rows": Kind("rows", chaos, inline),
@@ -120,14 +96,8 @@ def site(room):
 def environment(site_folder, **more):
     """For drivers, and for a Ray whose workers import the workload."""
     path = os.pathsep.join(filter(None, [str(site_folder), os.environ.get("PYTHONPATH")]))
-    return {
-        **os.environ,
-        "PYTHONPATH": path,
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "OMP_NUM_THREADS": "1",
-        **more,
-    }
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": path, **quiet, **more}
 
 
 class Sweep:
@@ -190,15 +160,10 @@ class Sweep:
         with self.log.open("ab") as log:
             log.write(f"--- {word}\n".encode())
             log.flush()
-            return subprocess.Popen(
-                [sys.executable, "-m", "raysweep.main", *self.command(word)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE if terminal else log,
-                env=self.env,
-                start_new_session=True,
-                preexec_fn=hear,
-            )
+            words = [sys.executable, "-m", "raysweep.main", *self.command(word)]
+            pipes = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+            pipes["stderr"] = subprocess.PIPE if terminal else log
+            return subprocess.Popen(words, env=self.env, start_new_session=True, preexec_fn=hear, **pipes)
 
     def finish(self, word):
         """Exit code and seconds of a driver that is left alone."""

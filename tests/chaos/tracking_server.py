@@ -27,12 +27,8 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.room, self.database, self.uri = room, room / "server.db", f"http://127.0.0.1:{self.port}"
-        self.env = {
-            **os.environ,
-            "MLFLOW_DISABLE_TELEMETRY": "true",
-            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-            **(variables or {}),
-        }
+        quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        self.env = {**os.environ, **quiet, **(variables or {})}
         self.options = list(options)
         self.process = None
 

@@ -77,12 +77,8 @@ class Chaos:
 
     def _sweep(self, kind):
         self._number += 1
-        return Sweep(
-            self.kinds[kind],
-            self.room / f"{self._number}-{kind}",
-            self.env,
-            self.server.uri if kind == "server" and self.server else None,
-        )
+        server = self.server.uri if kind == "server" and self.server else None
+        return Sweep(self.kinds[kind], self.room / f"{self._number}-{kind}", self.env, server)
 
     def expected(self, kind):
         """What an undisturbed sweep comes out as."""
@@ -120,16 +116,9 @@ class Chaos:
             name = self.dice.choice([name for name in choices(kind) if name not in without])
             word = "resume" if sweep.exists and self.dice.random() < 0.7 else "run"
             by_events, often = self.dice.random() < 0.75 and expected.events > 3, expected.events // OFTEN + 1
-            life = Disturbance(
-                sweep,
-                self.dice,
-                self.dice.uniform(0, 0.5) if by_events else self.dice.uniform(0.1, 0.9) * expected.seconds,
-                self.dice.randrange(often) if by_events else None,
-                often,
-                word,
-                self.server,
-                self.raylet,
-            )
+            moment = self.dice.uniform(0, 0.5) if by_events else self.dice.uniform(0.1, 0.9) * expected.seconds
+            events = self.dice.randrange(often) if by_events else None
+            life = Disturbance(sweep, self.dice, moment, events, often, word, self.server, self.raylet)
             if companion and sweep.kind.marks:
                 left.mark_what_is_whole(sweep.store, sweep.kind.marks)
             try:
@@ -182,9 +171,8 @@ class Chaos:
 @contextmanager
 def chaos(seed, wanted, say):
     """A room with what the wanted kinds of sweeps need; all of it is gone afterwards."""
-    memory = (
-        "/dev/shm" if os.path.isdir("/dev/shm") else None
-    )  # faults end processes, not the machine: no disk is needed
+    # faults end processes, not the machine: no disk is needed
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     room = Path(tempfile.mkdtemp(prefix="raysweep-chaos-", dir=memory))
     world = Chaos(room, random.Random(seed), say)
     try:
@@ -217,14 +205,8 @@ def _start_ray(env):
 
     # a machine that is busy otherwise is not to be taken for dead
     os.environ.update({**env, "RAY_health_check_failure_threshold": "60", "RAY_health_check_timeout_ms": "30000"})
-    context = ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        configure_logging=False,
-        address="local",
-    )
+    quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+    context = ray.init(num_cpus=2, logging_level=logging.ERROR, address="local", **quiet)
     raylet = next(each.pid for each in psutil.Process().children() if each.name() == "raylet")
     return context.address_info["gcs_address"], raylet
 

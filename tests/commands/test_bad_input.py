@@ -172,12 +172,8 @@ def test_an_existing_sweep_with_another_space_is_refused_and_untouched(changes, 
     before = files_of(storage)
     sets = [word for change in changes for word in ("--set", change)]
     for more in ([], ["--dry-run"]):
-        refused(
-            call("run", recorded, "--name", "small", *sets, "--storage", storage, *QUIET, *more),
-            begins,
-            "small",
-            "--name",
-        )
+        outcome = call("run", recorded, "--name", "small", *sets, "--storage", storage, *QUIET, *more)
+        refused(outcome, begins, "small", "--name")
     assert files_of(storage) == before
 
 

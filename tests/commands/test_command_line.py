@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import QUIET, TESTS, Outcome, command, files_of, ok, process, python
+from conftest import QUIET, TESTS, Outcome, command, driving, files_of, ok, process, python
 from spaces import small_space
 
 import raysweep
@@ -51,19 +51,13 @@ def test_trials_theory_and_workloads_need_neither_ray_nor_mlflow():
     assert python(code).out.split() == ["ok"] * 6
 
 
-def test_the_file_that_is_shipped_alone_is_the_same_program(tmp_path):
-    source = TESTS.parent / "raysweep" / "main.py"
-    copy = tmp_path / "main.py"
+def test_the_file_that_is_shipped_alone_is_the_same_program_or_says_that_it_is_of_another_version(tmp_path):
+    source, copy = TESTS.parent / "raysweep" / "main.py", tmp_path / "main.py"
     copy.write_text(source.read_text())
     expected = process("workloads", "linear_transfer")
     for file in (source, copy):
         assert python(file, "workloads", "linear_transfer", cwd=tmp_path) == expected
-
-
-def test_a_copied_file_of_another_version_says_so(tmp_path):
-    text = (TESTS.parent / "raysweep" / "main.py").read_text()
-    copy = tmp_path / "main.py"
-    copy.write_text(text.replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
+    copy.write_text(source.read_text().replace(f'VERSION = "{raysweep.__version__}"', 'VERSION = "0.0.7"'))
     done = python(copy, "spaces")
     assert done.code != 0
     assert "0.0.7" in done.err
@@ -166,14 +160,12 @@ def test_only_the_table_is_on_stdout(finished):
 
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(call, space, storage):
     ok(call("run", space, "--storage", storage, *QUIET, "--set", "seeds=400"))
-    printing = subprocess.Popen(
-        command("results", "small", "--storage", storage), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert printing.stdout.readline().startswith(b"sweep,cell,seed,status,")
-    printing.stdout.close()
-    assert printing.stderr.read() == b""
-    printing.wait(timeout=PATIENCE)
-    printing.stderr.close()
+    with driving("results", "small", "--storage", storage) as printing:
+        assert printing.stdout.readline().startswith("sweep,cell,seed,status,")
+        printing.stdout.close()
+        assert printing.stderr.read() == ""
+        printing.wait(timeout=PATIENCE)
+        printing.stdout = None
 
 
 def test_looking_leaves_no_trace(call, finished):
@@ -208,13 +200,8 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space, stora
 
     def on_terminal(*arguments, answer=b""):
         ours, theirs = pty.openpty()
-        started = subprocess.Popen(
-            command(*arguments),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+        started = subprocess.Popen(command(*arguments), env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}, **pipes)
         os.close(theirs)
         os.write(ours, answer)
         told = b""
@@ -244,16 +231,9 @@ def test_on_a_terminal_the_line_is_live_and_a_deletion_is_asked_for(space, stora
 def test_a_dry_run_is_no_shorter_than_its_longest_pack(call):
     """Half of all tokens are in one pretraining: more than three trials at a time cannot make it shorter."""
     endless = ("--set", "fixed.source=grammar:0", "--set", "fixed.target=grammar:0")  # instead of megabytes of text
-    said = [
-        re.search(
-            r"estimated (.+?) in Ray Tune",
-            call("run", "overtraining_olmo30m", *endless, "--dry-run", "--workers", workers).out,
-        )
-        for workers in ("3", "6")
-    ]
-    assert said[0] is not None
-    assert said[1] is not None
-    assert said[0].group(1) == said[1].group(1)
+    asked = ("run", "overtraining_olmo30m", *endless, "--dry-run", "--workers")
+    three, six = (re.search(r"estimated (.+?) in Ray Tune", call(*asked, workers).out)[1] for workers in ("3", "6"))
+    assert three == six
 
 
 def test_a_dry_run_counts_on_gangs_where_there_are_some(call):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import QUIET, driving, ok, process, refused, run, until
 from mlflow.tracking import MlflowClient
-from spaces import sandbox_space, written
+from spaces import sandbox_space, space_over, written
 
 import raysweep
 from raysweep.driver import limits
@@ -65,14 +65,8 @@ def test_hours_count_what_each_trial_holds(sandbox, storage, tmp_path, call):
 
 def test_hours_count_stages_that_trials_computed_for_the_rows_of_others(sandbox, storage, tmp_path, call):
     """The first two steps of the trunk are shared, so they are a pack of their own, whose time is in no row."""
-    asked = {
-        "name": "seen",
-        "workload": "staged",
-        "seeds": 1,
-        "axes": {"length": [2, 3, 4], "decay": [0, 1]},
-        "fixed": {"folder": str(tmp_path), "trouble": "take time"},
-        "resources": {"cpus_per_trial": 2},
-    }
+    keys = {"fixed": {"folder": str(tmp_path), "trouble": "take time"}, "resources": {"cpus_per_trial": 2}}
+    asked = space_over("staged", {"length": [2, 3, 4], "decay": [0, 1]}, name="seen", seeds=1, **keys)
     found = run(storage, asked)
     store = Store(storage / "store")
     metas = [record["meta"] for stage in store.stages() if (record := store.look(stage))]

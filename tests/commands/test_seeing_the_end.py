@@ -55,7 +55,12 @@ def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(space, storage, dat
     assert (storage / "small" / signs.MIRRORED).is_dir()
 
 
-def test_a_sign_in_a_bucket_that_is_gone_is_lost_and_nothing_else(s3):
+def test_a_phase_is_seen_in_a_bucket_too_and_lost_where_that_is_gone(s3):
+    folder = paths.locate(s3) / "small"
+    assert signs.phase(folder) is None
+    with progress.Phase(folder, "mirror", lambda: (3, 6)):
+        assert signs.phase(folder) == signs.Phase("mirror", 3, 6, None)
+    assert signs.phase(folder) is None
     folder = paths.locate(f"{s3}-gone") / "small"
     with pytest.raises(signs.LOST):
         files.replace(folder / signs.PHASE, b"")
@@ -202,14 +207,6 @@ def test_a_phase_that_is_interrupted_as_it_begins_is_over(storage):
         pytest.fail("it began")
     assert signs.phase(storage) is None
     assert set(threading.enumerate()) <= before
-
-
-def test_a_phase_is_seen_in_a_bucket_too(s3):
-    folder = paths.locate(s3) / "small"
-    assert signs.phase(folder) is None
-    with progress.Phase(folder, "mirror", lambda: (3, 6)):
-        assert signs.phase(folder) == signs.Phase("mirror", 3, 6, None)
-    assert signs.phase(folder) is None
 
 
 def test_watching_reads_the_ledger_once_a_look(storage, sandbox, tmp_path):

@@ -21,6 +21,7 @@ from raysweep.space.checks import Context
 
 HOME = TESTS.parent
 PAGES = [HOME / "README.md", *sorted(DOCS.glob("*.md")), *sorted((HOME / "reports").glob("*.md"))]
+LINKED = [*PAGES, HOME / "clusters" / "README.md"]
 GUIDES = [page for page in PAGES if page.parent != HOME / "reports"]
 PLACEHOLDERS = {"SPACE", "SWEEP", "CELL", "SEED", "NAME", "A", "B", "$sweep"}
 
@@ -44,9 +45,15 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named(PAGES))
-def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page):
-    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+@pytest.mark.parametrize(
+    "page", [*PAGES, HOME / "clusters" / "README.md"], ids=lambda page: f"{page.parent.name}-{page.name}"
+)
+def test_every_relative_link_and_image_leads_to_a_file_of_the_repository_and_every_block_is_closed(page):
+    whole = page.read_text()
+    fences = re.findall(r"^ *(```\w*) *$", whole, re.MULTILINE)
+    assert set(fences[1::2]) <= {"```"}
+    assert len(fences) % 2 == 0
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", whole, flags=re.DOTALL)
     targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
     for target in targets:
         if not target.startswith(("https:", "http:")):
@@ -54,13 +61,6 @@ def test_every_relative_link_and_image_leads_to_a_file_of_the_repository(page):
             found = page.parent / path if path else page
             assert found.exists(), target
             assert not anchor or anchor in anchors(found), target
-
-
-@pytest.mark.parametrize("page", [*PAGES, HOME / "clusters" / "README.md"])
-def test_every_block_that_is_opened_is_closed(page):
-    fences = re.findall(r"^ *(```\w*) *$", page.read_text(), re.MULTILINE)
-    assert set(fences[1::2]) <= {"```"}
-    assert len(fences) % 2 == 0
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
@@ -74,9 +74,10 @@ def test_what_python_on_a_page_imports_and_calls_exists(page):
         assert hasattr(called[owner], name), (owner, name)
 
 
-def test_every_page_of_docs_stands_in_the_index():
-    index = (DOCS / "README.md").read_text()
+def test_every_page_of_docs_stands_in_the_index_and_every_packaged_space_among_the_questions():
+    index, questions = ((DOCS / name).read_text() for name in ("README.md", "questions.md"))
     assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
+    assert [name for name in packaged.spaces() if f"`{name}`" not in questions] == []
 
 
 def test_no_command_is_overlooked():
@@ -89,10 +90,12 @@ def test_no_command_is_overlooked():
     assert precise in list(commands((HOME / "README.md").read_text()))
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
-def test_every_command_and_option_of_a_page_exists(page):
+@pytest.mark.parametrize("page", PAGES, ids=named(PAGES))
+def test_every_command_option_and_packaged_space_of_a_page_exists(page):
     for words in commands(page.read_text()):
         name, *arguments = words
+        if name == "run" and words[1] not in PLACEHOLDERS and not words[1].endswith(".yaml"):
+            assert words[1] in packaged.spaces()
         command = cli.get_command(click.Context(cli), name)
         assert command is not None, words
         if isinstance(command, click.Group):
@@ -109,18 +112,6 @@ def test_every_run_of_a_packaged_space_can_be_planned(page, call, storage):
             kept = [word for word in words if word not in ("--dry-run", "--download")]
             if not any("cifar10" in word for word in words):  # the set is not there, and nothing is fetched here
                 ok(call(*kept, "--dry-run", "--storage", storage, *QUIET))
-
-
-@pytest.mark.parametrize("page", [*GUIDES, *(HOME / "reports").glob("*.md")])
-def test_every_packaged_space_that_a_page_runs_is_there(page):
-    for words in commands(page.read_text()):
-        if words[0] == "run" and words[1] not in PLACEHOLDERS and not words[1].endswith(".yaml"):
-            assert words[1] in packaged.spaces()
-
-
-def test_every_packaged_space_stands_among_the_questions():
-    text = (DOCS / "questions.md").read_text()
-    assert [name for name in packaged.spaces() if f"`{name}`" not in text] == []
 
 
 def test_the_analyses_that_are_shown_with_words_are_taken():

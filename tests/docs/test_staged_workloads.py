@@ -44,21 +44,17 @@ def halves(bring, monkeypatch):
 
 
 @pytest.mark.long
-def test_rows_that_are_computed_together_are_those_of_each_alone_and_of_the_closed_form(halves, storage):
+def test_rows_that_are_computed_together_are_those_of_each_alone(halves, storage):
     import halves_workload as own
 
     axes = {"pretrain_penalty": [0, 0.3, 1.0], "finetune_penalty": [0.01, 0.1, 1.0, 10.0]}
-    table = run(storage, {"name": "halves", "workload": "halves", "axes": axes, "seeds": 100}).results()
+    table = run(storage, {"name": "halves", "workload": "halves", "axes": axes, "seeds": 9}).results()
     assert set(table["status"]) == {"ok"}
     for row in table.to_dict("records"):
         x, y = own.half(row, 2)
         w = own.ridge(*own.half(row, 1), row["pretrain_penalty"])
         w = w + own.ridge(x, y - x @ w, row["finetune_penalty"])
         assert row["risk"] == pytest.approx(((w - own.teacher(row)) ** 2).sum(), rel=1e-9)
-    means = table.groupby(["pretrain_penalty", "finetune_penalty"])
-    z = (means["risk"].mean() - means["risk_theory"].mean()) / means["risk"].sem()
-    assert np.abs(z).max() < 4
-    assert np.ptp(means["risk_theory"].mean()) > 0.1
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import QUIET, driving, ok, process, python, run, until
-from spaces import sandbox_space, written
+from spaces import sandbox_space, space_over, written
 
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
@@ -48,16 +48,9 @@ def together(x, death, folder, seeds):
 def asked(folder, deaths, function="cheap", **changes):
     """A space of a function that ends its process where `death` says so."""
     (folder / "deadly.py").write_text(CODE)
-    space = {
-        "name": "deadly",
-        "workload": f"deadly.py:{function}",
-        "axes": {"x": list(range(len(deaths))), "death": deaths},
-        "zip": [["x", "death"]],
-        "fixed": {"folder": str(folder)},
-        "seeds": 2,
-        **changes,
-    }
-    return written(folder, space)
+    axes = {"x": list(range(len(deaths))), "death": deaths}
+    asked = {"name": "deadly", "zip": [[*axes]], "fixed": {"folder": str(folder)}, "seeds": 2, **changes}
+    return written(folder, space_over(f"deadly.py:{function}", axes, **asked))
 
 
 def assert_done(storage, deaths, seeds=2, name="deadly"):
@@ -130,14 +123,8 @@ def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path, sto
 
 @pytest.mark.long
 def test_stages_get_past_a_death_too(sandbox, tmp_path, storage):
-    staged = {
-        "name": "staged",
-        "workload": "staged",
-        "axes": {"source": [0, 1], "trouble": ["none", "die pretrain"], "rate": [0, 1], "probe": [0, 1]},
-        "zip": [["source", "trouble"]],
-        "fixed": {"folder": str(tmp_path)},
-        "seeds": 1,
-    }
+    axes = {"source": [0, 1], "trouble": ["none", "die pretrain"], "rate": [0, 1], "probe": [0, 1]}
+    staged = space_over("staged", axes, zip=[["source", "trouble"]], fixed={"folder": str(tmp_path)}, seeds=1)
     inline("run", written(tmp_path, staged), storage)
     assert inline("resume", "staged", storage).code == 1
     table = open_sweep("staged", storage).results()

@@ -47,9 +47,6 @@ def published(storage):
     return {path.name: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
 
 
-# What a dry run says
-
-
 def test_lengths_that_share_a_trunk_are_shown_to_be_cheaper(tmp_path):
     lengths = {"pretrain_length": [steps * STEP for steps in (100, 150, 200, 300)]}
     cosine = tree_of(validate(asked(axes=lengths)), tmp_path)
@@ -102,9 +99,6 @@ def test_a_dry_run_says_what_is_new_and_what_is_reused_and_creates_nothing(call,
     assert re.search(r"what is reused is also of: small-[0-9a-f]{8}", another)
 
 
-# What runs compute
-
-
 def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call, storage, space):
     first = call("run", space(), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 4 computed, 0 reused, 0 begun again" in first.err
@@ -119,34 +113,20 @@ def test_a_second_run_and_more_rates_and_a_new_sweep_pretrain_nothing(call, stor
     dry = call("run", space(axes=wider), "--dry-run", "--storage", storage).out
     more = call("run", space(axes=wider), "--storage", storage, *QUIET)
     assert "8 of 8 rows" in more.err
-    seconds = [
-        re.search(pattern, message).group(1)
-        for pattern, message in (
-            (r"estimated (\S+ s) in this process", dry),
-            (r"in this process, estimated (\S+ s)", more.err),
-        )
-    ]
-    assert seconds[0] == seconds[1]  # both without the pretraining that is there
+    estimated = re.search(r"estimated (\S+ s) in this process", dry)[1]
+    assert f"in this process, estimated {estimated}" in more.err  # both without the pretraining that is there
     assert "stages: 4 distinct, 0 computed, 4 reused, 0 begun again" in more.err
     assert published(storage) == before
 
     other = call("run", space(name="other", axes={"finetune_lr": [3e-3]}), "--storage", storage, *QUIET)
     assert "stages: 4 distinct, 0 computed, 4 reused, 0 begun again" in other.err
     assert published(storage) == before
-    assert (
-        "4 distinct, 0 computed, 4 reused"
-        in call("status", "other", "--storage", storage, "--tracking-uri", "none").out
-    )
-    assert (
-        "4 distinct, 4 computed, 0 reused"
-        in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
-    )
+    for name, counts in (("other", "0 computed, 4 reused"), ("small", "4 computed, 0 reused")):
+        told = call("status", name, "--storage", storage, "--tracking-uri", "none").out
+        assert f"4 distinct, {counts}" in told
     metas = [Store(storage / "store").look(stage)["meta"] for stage in Store(storage / "store").stages()]
     assert [meta["computed"] for meta in metas] == [1] * 4
     assert_same_rows([row for row in rows(storage) if row["finetune_lr"] in (1e-3, 2e-3, 4e-3)], kept)
-
-
-# Code that changed
 
 
 @pytest.fixture
@@ -183,9 +163,6 @@ def test_stages_of_other_code_can_be_computed_again(older, call, space):
     assert list((older / "store" / "superseded").iterdir()) == []
 
 
-# The record
-
-
 def test_mlflow_names_the_stages_as_the_store_does(call, storage, database, space):
     import mlflow
 
@@ -215,12 +192,8 @@ def test_the_memory_of_a_part_is_asked_for_again():
 
     def packs(cost):
         language = workloads.get("language")
-        stages = [
-            replace(stage, together=("finetune_lr",), cost=cost)
-            if stage.name == "finetune"
-            else replace(stage, cost=None)
-            for stage in language.chain.stages
-        ]
+        tuned = {"finetune": {"together": ("finetune_lr",), "cost": cost}}
+        stages = [replace(stage, **tuned.get(stage.name, {"cost": None})) for stage in language.chain.stages]
         packs = make_packs(replace(language, stages=tuple(stages)), cells, {0: np.arange(40)}, cut)
         return [pack for pack in packs if not pack.stages]
 

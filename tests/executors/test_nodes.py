@@ -71,14 +71,10 @@ def started(folder, temporary, environment):
     starting = "-m ray.scripts.scripts start --head --block --disable-usage-stats --include-dashboard=false"
     options = {"port": port, "temp-dir": temporary, "autoscaling-config": folder / "cluster.yaml", "num-cpus": 0}
     with (folder / "head.log").open("wb") as log:
-        head = subprocess.Popen(
-            [sys.executable, *starting.split(), *(f"--{name}={value}" for name, value in options.items())],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**environment, "RAY_ADDRESS": address, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"},
-            start_new_session=True,
-        )
+        words = [sys.executable, *starting.split(), *(f"--{name}={value}" for name, value in options.items())]
+        env = {**environment, "RAY_ADDRESS": address, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        head = subprocess.Popen(words, env=env, start_new_session=True, **pipes)
     return address, head
 
 
@@ -130,15 +126,8 @@ def test_a_gang_whose_nodes_go_is_tried_again_on_those_that_are_left_and_on_a_ne
     """One worker a node. The node of the second worker goes first, and in the next try that of the first worker."""
     from ray.cluster_utils import Cluster
 
-    space = sandbox_space(
-        tmp_path,
-        [],
-        workload="together",
-        axes={"behaviour": ["lose_nodes"], "again": [0, 1]},
-        zip=[],
-        seeds=[1],
-        resources={"gang": 2},
-    )
+    asked = {"axes": {"behaviour": ["lose_nodes"], "again": [0, 1]}, "zip": [], "resources": {"gang": 2}}
+    space = sandbox_space(tmp_path, [], workload="together", seeds=[1], **asked)
     message = tmp_path / "said.txt"
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     try:

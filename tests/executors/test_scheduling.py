@@ -9,7 +9,7 @@ import pytest
 import staged_workload
 from conftest import QUIET, driving, until
 from conftest import run as run_anywhere
-from spaces import written
+from spaces import space_over, written
 
 from raysweep.plan.queue import PackQueue
 from raysweep.query.sweep import open_sweep
@@ -18,14 +18,9 @@ from tests.chaos.waiting import PATIENCE
 
 def space(folder, trouble="none", **changes):
     """Two trunks with two pretrainings each, and so much to do with each that its rows fall into several packs."""
-    return {
-        "name": "staged",
-        "workload": "staged",
-        "axes": {"source": [0, 1], "length": [1, 3], "rate": list(range(6)), "probe": [0, 1]},
-        "fixed": {"folder": str(folder), "trouble": trouble},
-        "seeds": 1,
-        **changes,
-    }
+    axes = {"source": [0, 1], "length": [1, 3], "rate": list(range(6)), "probe": [0, 1]}
+    usual = {"axes": axes, "fixed": {"folder": str(folder), "trouble": trouble}, "seeds": 1}
+    return space_over("staged", **{**usual, **changes})
 
 
 def noted(folder, what, *names):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import run
 from scipy import stats
 from scipy.special import ndtri
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
-import raysweep
 from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
@@ -270,8 +270,7 @@ def test_draws_that_differ_by_a_tilt_and_a_wave_leave_the_place_as_unsure_as_the
 def test_draws_without_any_independent_noise_are_fitted(storage):
     """Draws of the exact limit differ by a few smooth curves and by nothing else, so that their scatter is singular."""
     one = {"axes.depth": [2], "axes.overlap_angle": [75]}
-    kept = {"storage": storage, "executor": "inline", "tracking_uri": "none", "report": False}
-    rows = raysweep.run("pretrain_inflection", set=one, **kept).results()
+    rows = run(storage, "pretrain_inflection", set=one).results()
     fit = fit_inflection(rows, "pretrain_length", "transferability_finetune", "seed", turn="max", advise=False)
     assert fit.status == "located"
     assert fit.low <= 1.1305 <= fit.high  # by the closed form

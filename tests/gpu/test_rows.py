@@ -1,5 +1,6 @@
 """Whole rows of every workload that uses torch: on a GPU they end as on the CPU, and no step waits."""
 
+import checkpoint_rows
 import numpy as np
 import pytest
 import torch
@@ -146,20 +147,34 @@ ROWS = {
         {"source_samples": 64, "target_samples": 20, "finetune_steps": 5},
     ),
 }
+FORMS = {
+    "all weights": {"noise": 0.1},
+    "adapters": {"finetune_method": "lora", "lora_rank": 4},
+    "packed": {"packing": True, "epochs": 1.0, "finetune_steps": 0},
+    "in bfloat16": {"precision": "bfloat16"},
+}
+ROWS |= {
+    f"checkpoints, {name}": ("checkpoints", [{"finetune_lr": lr, **form} for lr in (1e-3, 1e-2)], checkpoint_rows.QUICK)
+    for name, form in FORMS.items()
+}
 
 
-NEAR = {"language": {"rtol": 0.05, "atol": 0.05}, "vision": {"rtol": 0.02, "atol": 0.02}}
+BFLOAT16 = {"rtol": 0.05, "atol": 0.05}
+NEAR = {"language": BFLOAT16, "checkpoints": BFLOAT16, "vision": {"rtol": 0.02, "atol": 0.02}}
 """How near rows on a GPU are where nets are trained in bfloat16, or convolve in TF32; others are in float64."""
 
 
-EACH = {"language", "linear_transfer, layers", "relu_kernel", "vision"}
+EACH = {"language", "linear_transfer, layers", "relu_kernel", "vision", "checkpoints, all weights"}
 """Of one kind each; the others are for `make test-long` and for real GPUs."""
 
 
 @pytest.mark.parametrize("which", [row if row in EACH else pytest.param(row, marks=pytest.mark.long) for row in ROWS])
-def test_rows_end_as_on_the_cpu(which, a_gpu, tmp_path):
+def test_rows_end_as_on_the_cpu(which, a_gpu, tmp_path, request):
     """Statuses are equal; float64 numbers are equal too, and those of bfloat16 products near."""
     workload, rows, usual = ROWS[which]
+    if workload == "checkpoints":
+        request.getfixturevalue("hub_cache")
+        usual = usual | {"source": request.getfixturevalue("texts"), "target": request.getfixturevalue("chats")}
     # by chance seed 0 ends where the loss is far from quadratic, and then no two precisions agree on its curvature
     columns, seeds = table_of(workload, *(usual | row for row in rows)), np.ones(len(rows), int)
     declared = workloads.get(workload)

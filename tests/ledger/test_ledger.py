@@ -43,16 +43,13 @@ ROWS = [
 
 def test_rows_come_back_exactly(tmp_path):
     path = segments.segment_path(tmp_path, "p", 1)
-    segments.write_segment(path, ROWS)
-    assert same(segments.read_segment(path), ROWS)
+    for written in ([], ROWS):
+        path.unlink(missing_ok=True)
+        segments.write_segment(path, written)
+        assert same(segments.read_segment(path), written)
     assert list(segments.read(tmp_path).rows) == [("a", 0), ("a", 1), ("ä\u2028", 2), ("b", 3)]
     for line in path.read_text().splitlines():
         json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-
-
-def test_a_segment_without_rows_is_whole(tmp_path):
-    segments.write_segment(tmp_path / "p-1.jsonl", [])
-    assert segments.read_segment(tmp_path / "p-1.jsonl") == []
 
 
 def test_no_damage_goes_unseen(tmp_path):
@@ -60,26 +57,11 @@ def test_no_damage_goes_unseen(tmp_path):
     segments.write_segment(path, ROWS)
     whole = path.read_bytes()
     damaged = [whole[:length] for length in range(len(whole))]  # half-written
-    damaged += [
-        whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1 << i % 8,)
-    ]
-    damaged += [
-        whole[:i] + bytes([byte]) + whole[i + 1 :] for i in range(len(whole)) for byte in b"\n \0}" if whole[i] != byte
-    ]
-    damaged += [
-        b"",
-        b"\n",
-        b"{}\n",
-        b"[]\n",
-        b"null\n",
-        b"3\n",
-        b"\xff\xfe\n",
-        whole + b"\n",
-        whole + whole,
-        whole[1:],
-        whole.replace(b'"a"', b'"b"', 1),
-        b"[" * 100_000 + b"\n",
-    ]
+    for i, there in enumerate(whole):
+        others = {there ^ 1 << i % 8, *b"\n \0}"} - {there}
+        damaged += [whole[:i] + bytes([byte]) + whole[i + 1 :] for byte in others]
+    damaged += [b"\n", b"{}\n", b"[]\n", b"null\n", b"3\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n"]
+    damaged += [whole + b"\n", whole + whole, whole[1:], whole.replace(b'"a"', b'"b"', 1)]
     for content in damaged:
         path.write_bytes(content)
         try:
@@ -137,15 +119,9 @@ print(sum(files.create(paths.locate(sys.argv[1]) / f"file-{i}", content) for i i
 
 
 def test_of_many_processes_one_publishes(tmp_path):
-    publishers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PUBLISHER, str(tmp_path), letter, "100000", str(FILES)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for letter in "abcd"
-    ]
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    program = [sys.executable, "-c", PUBLISHER, str(tmp_path)]
+    publishers = [subprocess.Popen([*program, letter, "100000", str(FILES)], text=True, **pipes) for letter in "abcd"]
     for publisher in publishers:
         assert publisher.stdout.readline() == "ready\n"
     for publisher in publishers:
@@ -157,19 +133,24 @@ def test_of_many_processes_one_publishes(tmp_path):
     assert all(text == text[0] * 100_000 for text in contents)
 
 
-def test_a_failed_write_leaves_nothing_behind(tmp_path):
+def test_a_file_is_whole_or_absent_without_hard_links_too_and_readable_to_whom_the_umask_allows(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="."):
         files.replace(tmp_path / "folder", b"content")
     with pytest.raises(TypeError):
         files.create(tmp_path / "file", "no bytes")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-def test_what_is_published_is_readable_to_whom_the_umask_allows(tmp_path):
     files.create(tmp_path / "published", b"")
     (tmp_path / "usual").touch()
     assert (tmp_path / "published").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert files.create(tmp_path / "file", b"first")
+    assert not files.create(tmp_path / "file", b"second")
+    assert (tmp_path / "file").read_bytes() == b"first"
 
 
 @pytest.fixture
@@ -219,17 +200,6 @@ def test_what_a_dying_writer_leaves_is_no_row(call, sweep, storage):
     recorded.pop(".p-1.jsonl.abc.part")  # cleared away by the next driver; nothing else is touched
     assert files_of(sweep) == recorded
     assert not (sweep.parent / ".sweep.json.abc.part").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links on this system")
-def test_without_hard_links_a_file_is_still_whole_or_absent(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    assert files.create(tmp_path / "file", b"first")
-    assert not files.create(tmp_path / "file", b"second")
-    assert files_of(tmp_path) == {"file": b"first"}
 
 
 @pytest.mark.parametrize("shifted", [False, True])

@@ -54,12 +54,8 @@ def test_rows_are_cut_apart_where_that_ends_the_whole_earlier():
 
 
 def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them():
-    space = validate(
-        language_space(
-            axes={"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]},
-            fixed={"finetune_steps": 2000},
-        )
-    )
+    axes = {"finetune_lr": {"geomspace": [1e-4, 1e-2, 30]}, "pretrain_length": [4000 * STEP]}
+    space = validate(language_space(axes=axes, fixed={"finetune_steps": 2000}))
     cells, workload, rows = enumerate_cells(space), workloads.get("language"), {0: np.arange(30)}
     first, *packs = make_packs(workload, cells, rows, Packing(workers=2, floor=1.0))
     assert len(packs) > 3
@@ -77,11 +73,8 @@ def test_a_pretraining_that_several_packs_need_is_a_pack_of_its_own_before_them(
 
 def test_a_dry_run_says_what_its_packs_take(call, storage, tmp_path):
     """The distance of two data sets is worked out in every pack anew."""
-    asked = small_space(
-        axes={"overlap_angle": {"linspace": [2, 80, 40]}},
-        seeds=1,
-        fixed={"dim": 3000, "gamma": 0.01, "distance_samples": 1000},
-    )
+    fixed = {"dim": 3000, "gamma": 0.01, "distance_samples": 1000}
+    asked = small_space(axes={"overlap_angle": {"linspace": [2, 80, 40]}}, seeds=1, fixed=fixed)
     cells = enumerate_cells(validate(asked))
     packs = make_packs(workloads.get("linear_transfer"), cells, {0: np.arange(40)}, Placement("ray", 2, True).packing())
     whole, _ = estimate(workloads.get("linear_transfer"), cells, {0: np.arange(40)})

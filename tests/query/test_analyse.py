@@ -108,15 +108,9 @@ def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage)
     rows = sweep.results()
     metric = "transferability_finetune"
     question = {"boundary": {"metric": metric, "x": "overlap_angle", "y": "gamma"}}
-    copy = raysweep.analyse(
-        rows,
-        f"{metric}:maximize",
-        ["overlap_angle", "gamma"],
-        questions=[question],
-        seed="seed",
-        status="status",
-        scale={"gamma": "linear", "overlap_angle": "linear"},
-    )
+    axes, known = ["overlap_angle", "gamma"], {"seed": "seed", "status": "status"}
+    scale = dict.fromkeys(axes, "linear")
+    copy = raysweep.analyse(rows, f"{metric}:maximize", axes, questions=[question], scale=scale, **known)
     own = sweep.fit(boundary={"metric": metric, "x": "overlap_angle", "y": "gamma"}).table
     for name in ("estimate", "low", "high"):
         np.testing.assert_array_equal(copy.table[name].to_numpy(float), own[name].to_numpy(float))
@@ -180,12 +174,7 @@ def test_known_standard_errors_take_the_place_of_the_noise():
 def test_what_is_set_stands_in_the_table_of_guesses_in_place_of_the_guess(storage, tmp_path, call):
     runs = [{"lr": lr, "steps": round(1 / lr), "depth": d, "loss": lr * d} for lr in (1e-3, 1e-2, 1e-1) for d in (2, 4)]
     pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
-    words = (
-        "--from",
-        str(tmp_path / "runs.csv"),
-        *["--axes", "lr,steps,depth", "--metric", "loss", "--storage"],
-        str(storage),
-    )
+    words = ("--from", tmp_path / "runs.csv", "--axes", "lr,steps,depth", "--metric", "loss", "--storage", storage)
 
     def shown(*sets):
         lines = call("import", "mine", *words, "--dry-run", *(part for one in sets for part in ("--set", one))).out

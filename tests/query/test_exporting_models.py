@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import ok, process, refused, run
+from conftest import QUIET, ok, process, refused, run
 from language_rows import QUICK
 from spaces import small_space
 
@@ -45,10 +45,8 @@ def hashes(folder):
 @pytest.mark.parametrize("stage", ["pretrain", "finetune"])
 def test_transformers_has_the_logits_that_the_sweep_had(stage, storage, tmp_path, call):
     row = raysweep.open("kept", storage).results().iloc[-1]
-    done = call(
-        "export", "kept", row.cell[:8], row.seed, "--stage", stage, "--to", tmp_path / "model", "--storage", storage
-    )
-    assert done.code == 0, done
+    where = ("--stage", stage, "--to", tmp_path / "model", "--storage", storage)
+    ok(call("export", "kept", row.cell[:8], row.seed, *where))
     found = transformers_of().AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
     weights = raysweep.open("kept", storage).tensors(stage, row.cell, row.seed)["weights"]
     own = model.decoder(config_of(row), weights).eval()
@@ -69,18 +67,13 @@ def test_transformers_has_the_logits_that_the_sweep_had(stage, storage, tmp_path
 def test_what_was_not_kept_is_said_and_a_second_sweep_keeps_it_without_pretraining(storage, tmp_path, call):
     cell = raysweep.open("small", storage).results().cell[0]
     where = ("--to", tmp_path / "model", "--storage", storage)
-    refused(
-        call("export", "small", cell, "--stage", "finetune", *where),
-        "--stage: finetune was not kept in 1 of 1 rows",
-        "run the space under another --name with --set keep=[finetune]",
-    )
+    remedy = "run the space under another --name with --set keep=[finetune]"
+    asked = call("export", "small", cell, "--stage", "finetune", *where)
+    refused(asked, "--stage: finetune was not kept in 1 of 1 rows", remedy)
     pretrained = {path: path.stat().st_mtime_ns for path in (storage / "store" / "entries").iterdir()}
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(space("small")))
-    again = call(
-        "run", tmp_path / "space.yaml", "--name", "again", "--set", "keep=[finetune]", "--executor", "inline",
-        "--no-report", "--tracking-uri", "none", "--storage", storage,
-    )  # fmt: skip
-    assert again.code == 0, again
+    named = ("--name", "again", "--set", "keep=[finetune]", "--executor", "inline", *QUIET, "--storage", storage)
+    ok(call("run", tmp_path / "space.yaml", *named))
     assert {path: path.stat().st_mtime_ns for path in pretrained} == pretrained
     ok(call("export", "again", cell, "--stage", "finetune", *where))
     assert (tmp_path / "model" / "model.safetensors").exists()
@@ -90,24 +83,17 @@ def test_what_cannot_be_exported_is_refused_in_one_line_and_nothing_is_created(s
     cell, there = raysweep.open("small", storage).results().cell[0], tmp_path / "there"
     there.mkdir()
     (there / "mine").touch()
+    new, stage = ("--to", tmp_path / "new"), ("--stage", "pretrain")
     for begins, arguments in {
-        "--stage: missing": ("small", cell, "--to", tmp_path / "new"),
-        "--stage: unknown": ("small", cell, "--to", tmp_path / "new", "--stage", "trunk"),
-        "--to: expected a new folder": ("small", cell, "--to", there, "--stage", "pretrain"),
-        "--to: expected CELL": ("small", "--to", tmp_path / "new", "--stage", "pretrain"),
-        "--to: expected CELL --to FOLDER": ("small", cell, "--to", f"hub:{tmp_path / 'new'}", "--stage", "pretrain"),
-        "zz: expected the beginning": ("small", "zz", "--to", tmp_path / "new", "--stage", "pretrain"),
-        "SEED: the cell has no row of the seed 9": (
-            "small",
-            cell,
-            "9",
-            "--stage",
-            "pretrain",
-            "--to",
-            tmp_path / "new",
-        ),
+        "--stage: missing": (cell, *new),
+        "--stage: unknown": (cell, *new, "--stage", "trunk"),
+        "--to: expected a new folder": (cell, "--to", there, *stage),
+        "--to: expected CELL": (*new, *stage),
+        "--to: expected CELL --to FOLDER": (cell, "--to", f"hub:{tmp_path / 'new'}", *stage),
+        "zz: expected the beginning": ("zz", *new, *stage),
+        "SEED: the cell has no row of the seed 9": (cell, "9", *new, *stage),
     }.items():
-        refused(call("export", *arguments, "--storage", storage), begins)
+        refused(call("export", "small", *arguments, "--storage", storage), begins)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     assert [path.name for path in there.iterdir()] == ["mine"]
 

@@ -236,11 +236,27 @@ def test_what_is_not_forecast_of_a_data_frame_has_its_reason(storage):
         found.forecast(lr=0.3)
 
 
-def test_an_axis_of_texts_has_no_forecast():
+def test_what_has_no_law_was_never_varied_or_is_no_number_has_no_forecast(storage):
+    sweep = imported(storage, "small", [64, 128, 256])
+    alone = imported(storage, "one", [64], {"optimum": {"metric": "loss", "x": "lr"}})
+    for of, at, problem in (
+        (sweep, {"width": 512}, "missing tokens"),
+        (sweep, {"height": 1}, "height"),
+        (sweep, {"lr": 1, **AT}, "lr is not in the law"),
+        (sweep, {"width": -1, "tokens": 1e9}, "above 0"),
+        (alone, {"tokens": 1e10}, "no law of the best lr"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            forecast(of, at)
     frame = pd.DataFrame({"lr": [0.1, 0.2] * 2, "model": ["a", "a", "b", "b"], "loss": [1.0, 2.0, 3.0, 4.0]})
-    found = raysweep.analyse(frame, "loss", "lr", "model", [{"optimum": {"x": "lr"}}])
+    texts = raysweep.analyse(frame, "loss", "lr", "model", [{"optimum": {"x": "lr"}}])
     with pytest.raises(InputError, match="model is no axis of numbers"):
-        found.forecast(model=3)
+        texts.forecast(model=3)
+    grid = [(step, size, float(step * (size - step))) for step in range(1, 8) for size in (6, 8)]
+    frame = pd.DataFrame(grid, columns=["step", "size", "acc"])
+    maximized = raysweep.analyse(frame, "acc:maximize", "step", "size", [{"inflection": {"x": "step"}}])
+    with pytest.raises(InputError, match="no law of the turning step"):
+        maximized.forecast(size=16)
 
 
 def test_a_frozen_forecast_is_never_overwritten_and_a_changed_one_is_refused(storage, tmp_path):
@@ -292,28 +308,6 @@ def test_a_constant_of_the_forecast_that_varies_later_chooses_its_rows(storage):
         score(made, sweep(shifted, "other"))
     with pytest.raises(InputError, match="new: varies warmup, of which the forecast says nothing"):
         score(made, sweep(pd.concat([later.assign(warmup=1), later.assign(warmup=2)]), "new"))
-
-
-def test_a_forecast_of_what_was_never_varied_or_of_too_few_settings_is_refused(storage):
-    sweep = imported(storage, "small", [64, 128, 256])
-    alone = imported(storage, "one", [64], {"optimum": {"metric": "loss", "x": "lr"}})
-    for of, at, problem in (
-        (sweep, {"width": 512}, "missing tokens"),
-        (sweep, {"height": 1}, "height"),
-        (sweep, {"lr": 1, **AT}, "lr is not in the law"),
-        (sweep, {"width": -1, "tokens": 1e9}, "above 0"),
-        (alone, {"tokens": 1e10}, "no law of the best lr"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            forecast(of, at)
-
-
-def test_a_turn_without_a_law_has_its_own_reason_also_where_the_metric_is_maximized():
-    grid = [(step, size, float(step * (size - step))) for step in range(1, 8) for size in (6, 8)]
-    frame = pd.DataFrame(grid, columns=["step", "size", "acc"])
-    found = raysweep.analyse(frame, "acc:maximize", "step", "size", [{"inflection": {"x": "step"}}])
-    with pytest.raises(InputError, match="no law of the turning step"):
-        found.forecast(size=16)
 
 
 @pytest.mark.parametrize("text", ["width", "width=big", "=3", "tokens=2"])

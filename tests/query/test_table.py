@@ -115,6 +115,8 @@ def test_axes_that_are_only_names_stay_texts():
     assert table.space["axes"]["depth"] == ["2", "4"]
     days = pd.date_range("2026-01-01", periods=2, tz="Europe/Berlin").repeat(4)
     assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
+    versions = read(runs(depth=["1_0"] * 4 + ["2_1"] * 4), ["loss"], ["lr"], ["depth"])
+    assert versions.space["axes"]["depth"] == ["1_0", "2_1"]  # no numbers
 
 
 def test_integers_beyond_floats_are_not_joined():
@@ -124,11 +126,6 @@ def test_integers_beyond_floats_are_not_joined():
     assert read(runs(depth=wide), ["loss"], ["lr"], ["depth"], labels=["depth"]).rows["depth"].nunique() == 2
     twice = pd.concat([runs(draw=2**62), runs(draw=2**62 + 1)], ignore_index=True)
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="draw").space["seeds"] == [2**62, 2**62 + 1]
-
-
-def test_numbers_with_underscores_are_names():
-    versions = read(runs(depth=["1_0"] * 4 + ["2_1"] * 4), ["loss"], ["lr"], ["depth"])
-    assert versions.space["axes"]["depth"] == ["1_0", "2_1"]
 
 
 def test_a_setting_without_a_value_is_refused_or_a_name():

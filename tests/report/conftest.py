@@ -1,10 +1,12 @@
 """Reports of made-up rows."""
 
 import itertools
+import os
 
 import numpy as np
 import pandas as pd
 import pytest
+from chromium import MISSING, Chromium, find
 
 from raysweep import workloads
 from raysweep.report.report import Written, write_report
@@ -37,6 +39,36 @@ def written(home, *analysis, frame=None, **about):
     """A report of these analyses."""
     frame = rows() if frame is None else frame
     return write_report(frame, [space(*analysis)], home, Written(about.pop("sweep", "demo"), **about))
+
+
+def absent(what):
+    """Skip, or fail where everything that the tests need has been installed for them."""
+    if "RAYSWEEP_CI" in os.environ:
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if find() is None:
+        absent(MISSING)
+    browser = Chromium(tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page, all parts of it. At the end no script has failed and nothing was refused."""
+
+    def open_(path):
+        browser.open(path)
+        browser.run("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        browser.run("new Promise((done) => setTimeout(done, 50))")  # opening is reported a moment later
+        return browser
+
+    yield open_
+    assert browser.problems == []
 
 
 @pytest.fixture(scope="session")

@@ -6,18 +6,16 @@ import csv
 import hashlib
 import html
 import io
-import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from chromium import MISSING, Chromium, find
 
 from raysweep.report.page import TEMPLATES
 from raysweep.report.report import Written, write_report
 
-from .conftest import rows, space
+from .conftest import absent, rows, space
 
 AXE = Path(__file__).parents[2] / "data" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST_SCRIPT = 25_000  # bytes
@@ -37,13 +35,6 @@ ANALYSIS = [
 ]
 
 
-def absent(what):
-    """Skip, or fail where everything that the tests need has been installed for them."""
-    if "RAYSWEEP_CI" in os.environ:
-        pytest.fail(what)
-    pytest.skip(what)
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The folder of a report with places, curves and a table."""
@@ -53,23 +44,9 @@ def report(tmp_path_factory):
     return home
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if find() is None:
-        absent(MISSING)
-    browser = Chromium(tmp_path_factory.mktemp("chromium"))
-    yield browser
-    browser.close()
-
-
 @pytest.fixture
-def page(browser, report):
-    """The browser with the report, all parts open. At the end no script has failed and nothing was refused."""
-    browser.open(report / "report.html")
-    browser.run("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-    browser.run("new Promise((done) => setTimeout(done, 50))")  # opening is reported a moment later
-    yield browser
-    assert browser.problems == []
+def page(opened, report):
+    return opened(report / "report.html")
 
 
 def test_the_script_is_small_and_the_page_runs_no_other(report):

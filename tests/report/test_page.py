@@ -39,14 +39,6 @@ def test_nothing_is_cut_off(home):
         assert "…" not in text.replace("0 … 5", "")
 
 
-def test_the_page_loads_nothing_and_runs_one_script(home):
-    page = (home / "report.html").read_text()
-    assert "http://" not in page
-    assert "https://" not in page
-    assert len(re.findall(r"<script>", page)) == 1
-    assert len(re.findall(r"<script type=\"application/json\" class=\"explored\">", page)) >= 2
-
-
 def test_many_curves_are_explored_in_one_pass_and_each_is_as_by_itself(monkeypatch):
     entry = {"curves": {"metric": "risk_finetune", "x": "overlap_angle", "by": ["gamma"]}}
     frame = rows()

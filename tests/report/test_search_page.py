@@ -4,13 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import MISSING, Chromium, find
 from searched_rows import rows_of, space_of
 
 from raysweep.report.page import TEMPLATES
 from raysweep.report.report import Written, write_report
-
-from .test_explorer import absent
 
 
 @pytest.fixture(scope="module")
@@ -30,31 +27,20 @@ def test_a_search_that_asks_nothing_has_pictures_and_a_table(report):
     assert len(report.answer[0].split()) <= 25
 
 
-def test_a_brush_keeps_the_configurations_that_pass_it(report, tmp_path):
-    if find() is None:
-        absent(MISSING)
+def test_a_brush_keeps_the_configurations_that_pass_it(report, opened):
     assert len((TEMPLATES / "parallel.js").read_text().splitlines()) <= 120
-    browser = Chromium(tmp_path)
-    try:
-        browser.open(Path(report.directory) / "report.html")
-        browser.run("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-        browser.run("new Promise((done) => setTimeout(done, 50))")
-        kept = browser.run("""(() => {
-            const [box, reach] = [document.querySelector('.parallel'), document.querySelector('.parallel .reach')];
-            reach.setPointerCapture = () => {};
-            const { left, top, height } = reach.getBoundingClientRect();
-            const drag = (...places) => ['pointerdown', 'pointermove', 'pointerup'].forEach((name, k) => reach.
-                dispatchEvent(new PointerEvent(name, { clientX: left + 9, clientY: top + places[k] * height })));
-            const seen = () => box.querySelectorAll('.run:not(.out)').length;
-            const found = [seen()];
-            drag(0.4, 0.6, 0.6);
-            found.push(seen(), box.querySelectorAll('tbody tr').length);
-            drag(0.5, 0.5, 0.5);
-            return [...found, seen()];
-        })()""")
-        problems = browser.problems
-    finally:
-        browser.close()
+    kept = opened(Path(report.directory) / "report.html").run("""(() => {
+        const [box, reach] = [document.querySelector('.parallel'), document.querySelector('.parallel .reach')];
+        reach.setPointerCapture = () => {};
+        const { left, top, height } = reach.getBoundingClientRect();
+        const drag = (...places) => ['pointerdown', 'pointermove', 'pointerup'].forEach((name, k) => reach.
+            dispatchEvent(new PointerEvent(name, { clientX: left + 9, clientY: top + places[k] * height })));
+        const seen = () => box.querySelectorAll('.run:not(.out)').length;
+        const found = [seen()];
+        drag(0.4, 0.6, 0.6);
+        found.push(seen(), box.querySelectorAll('tbody tr').length);
+        drag(0.5, 0.5, 0.5);
+        return [...found, seen()];
+    })()""")
     assert (kept[0], kept[2], kept[3]) == (200, 8, 200)
     assert 10 < kept[1] < 100
-    assert problems == []

@@ -8,6 +8,7 @@ import pandas
 import pytest
 from auditing import interrupted
 from conftest import run
+from spaces import space_over
 
 import raysweep
 from raysweep.errors import InputError
@@ -19,15 +20,9 @@ MEDIAN = {"metric": "loss", "rule": "median", "grace": 2, "first": 4}
 
 
 def asked(early_stopping, **changes):
-    return {
-        "name": "valley",
-        "workload": "valley",
-        "axes": {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "width": [3, 4, 5, 6]},
-        "fixed": {"steps": 8},
-        "early_stopping": early_stopping,
-        "seeds": 2,
-        **changes,
-    }
+    axes = {"lr": {"geomspace": [1e-4, 1e-1, 7]}, "width": [3, 4, 5, 6]}
+    usual = {"axes": axes, "fixed": {"steps": 8}, "early_stopping": early_stopping, "seeds": 2}
+    return space_over("valley", **{**usual, **changes})
 
 
 def same(one, other):
@@ -136,17 +131,7 @@ def train(lr, seed, log=None, steps=8):
 def test_a_function_is_stopped_by_its_log_in_the_direction_that_it_states(storage):
     rule = {"metric": "accuracy", "first": 4}
     axes = {"lr": [float(x) for x in range(1, 17)]}
-    sweep = raysweep.run(
-        train,
-        axes=axes,
-        metrics={"accuracy": "maximize"},
-        early_stopping=rule,
-        storage=storage,
-        executor="inline",
-        tracking_uri="none",
-        report=False,
-    )
-    table = sweep.results()
+    table = run(storage, train, axes=axes, metrics={"accuracy": "maximize"}, early_stopping=rule).results()
     good, stopped = (table[table["status"] == status] for status in ("ok", "stopped"))
     assert len(good) + len(stopped) == 16
     assert len(stopped) >= 3

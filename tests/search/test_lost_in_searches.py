@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from functions import quietly
+from spaces import space_over
 
 from raysweep.plan.cells import enumerate_cells
 from raysweep.query.state import State
@@ -37,7 +38,7 @@ def training(how, sign=1.0):
 
 
 def swept(storage, function, **asked):
-    return quietly(function, storage, seeds=10, executor="inline", **asked)
+    return quietly(function, storage, executor="inline", **{"seeds": 10, **asked})
 
 
 @pytest.mark.parametrize(
@@ -52,13 +53,9 @@ def swept(storage, function, **asked):
 def test_optuna_is_told_that_such_a_cell_is_bad(how, sign, sampler, count, storage):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        sweep = swept(
-            storage,
-            training(how, sign),
-            axes={"lr": RATES, "width": [1, 2, 3, 4, 5, 6]},
-            search={"optuna": {"metric": "loss", "cells": count, "sampler": sampler}},
-            metrics={"loss": "minimize" if sign > 0 else "maximize"},
-        )
+        axes, metrics = {"lr": RATES, "width": [1, 2, 3, 4, 5, 6]}, {"loss": "minimize" if sign > 0 else "maximize"}
+        search = {"optuna": {"metric": "loss", "cells": count, "sampler": sampler}}
+        sweep = swept(storage, training(how, sign), axes=axes, search=search, metrics=metrics)
     cells = sweep.results().drop_duplicates("cell")
     assert len(cells) == count
     assert (cells["lr"] >= 0.0999).sum() <= 0.3 * count  # 5 of the 17 rates: as many as by chance
@@ -76,15 +73,8 @@ def test_an_optimum_search_refines_beside_the_best_cell_that_is_not_lost(how, st
 
 @pytest.mark.parametrize("how", ["failed", "nan"])
 def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how, storage):
-    sweep = quietly(
-        training(how),
-        storage,
-        axes={"lr": RATES},
-        seeds=64,
-        executor="inline",
-        analysis=[{"optimum": {"metric": "loss", "x": "lr"}}],
-        precision={"optimum": 1.5},
-    )
+    asked = {"analysis": [{"optimum": {"metric": "loss", "x": "lr"}}], "precision": {"optimum": 1.5}}
+    sweep = swept(storage, training(how), axes={"lr": RATES}, seeds=64, **asked)
     table = sweep.results()
     lost = table[table["lr"] > 0.0999]
     assert lost.groupby("lr")["seed"].count().max() <= 8  # the draws with which each cell begins
@@ -95,16 +85,10 @@ def test_a_precision_locates_the_best_rate_beside_cells_of_survivors(how, storag
 
 def test_a_zero_is_sought_between_cells_that_are_not_lost():
     """The few draws beyond a cliff have the other sign, and no further draw goes there."""
-    space = validate(
-        {
-            "name": "zero",
-            "workload": "linear_transfer",
-            "axes": {"overlap_angle": {"linspace": [10, 90, 9]}, "gamma": [0.5]},
-            "seeds": 100,
-            "analysis": [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}],
-            "precision": {"boundary": 1.0},
-        }
-    )
+    axes = {"overlap_angle": {"linspace": [10, 90, 9]}, "gamma": [0.5]}
+    analysis = [{"boundary": {"metric": "transferability_linear", "x": "overlap_angle", "y": "gamma"}}]
+    asked = {"seeds": 100, "analysis": analysis, "precision": {"boundary": 1.0}}
+    space = validate(space_over("linear_transfer", axes, **asked))
     (own,) = of_space(space, enumerate_cells(space))
 
     def value(cell, seed, metric):

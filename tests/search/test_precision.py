@@ -9,6 +9,7 @@ import pytest
 from auditing import interrupted
 from conftest import QUIET, ok
 from conftest import run as run_space
+from spaces import space_over
 
 import raysweep
 from benchmarks import stopping
@@ -22,15 +23,9 @@ from raysweep.space.schema import validate
 
 METRIC = "transferability_finetune"
 BOUNDARY = {"boundary": {"metric": METRIC, "x": "overlap_angle", "y": "gamma"}}
-ASKED = {
-    "name": "asked",
-    "workload": "linear_transfer",
-    "axes": {"overlap_angle": {"linspace": [9, 90, 10]}, "gamma": [0.2, 0.6, 1.5]},
-    "fixed": {"dim": 60, "noise": 0.2},
-    "seeds": 400,
-    "precision": {"boundary": 4.0},
-    "analysis": [BOUNDARY],
-}
+AXES = {"overlap_angle": {"linspace": [9, 90, 10]}, "gamma": [0.2, 0.6, 1.5]}
+ASKED = space_over("linear_transfer", AXES, name="asked", fixed={"dim": 60, "noise": 0.2}, seeds=400)
+ASKED |= {"precision": {"boundary": 4.0}, "analysis": [BOUNDARY]}
 
 
 def run(storage, said=None, **changes):
@@ -208,13 +203,9 @@ def test_dry_run_and_run_say_what_is_likely(storage, call):
 
 @pytest.mark.parametrize(("factor", "right"), [(0.9, False), (1.2, True), (5.0, False)])
 def test_the_precision_of_a_best_rate_is_a_factor(factor, right):
-    space = {
-        **ASKED,
-        "axes": {"finetune_lr": {"geomspace": [0.01, 0.1, 8]}},
-        "fixed": {"engine": "network", "dim": 20},
-        "precision": {"optimum": factor},
-        "analysis": [{"optimum": {"metric": "risk_finetune", "x": "finetune_lr"}}],
-    }
+    keys = {"fixed": {"engine": "network", "dim": 20}, "precision": {"optimum": factor}}
+    analysis = [{"optimum": {"metric": "risk_finetune", "x": "finetune_lr"}}]
+    space = {**ASKED, "axes": {"finetune_lr": {"geomspace": [0.01, 0.1, 8]}}, **keys, "analysis": analysis}
     if right:
         assert validate(space).precision == {"optimum": 1.2, "pointwise": False}
         return

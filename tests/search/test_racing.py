@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from spaces import space_over
 
 from benchmarks import stopping
 from raysweep.plan.cells import enumerate_cells
@@ -73,15 +74,10 @@ def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has():
     assert found.counts[9] == 4
 
 
-TWO_STAGES = {
-    "name": "two_stages",
-    "workload": "relu_features",
-    "axes": {"ablation": {"linspace": [0, 0.5, 11]}, "noise": [0.1, 0.2]},
-    "fixed": {"dim": 40, "width": 400, "target_samples": 2},
-    "seeds": 40,
-    "precision": {"optimum": 0.1},
-    "analysis": [{"optimum": {"metric": "risk_linear", "x": "ablation", "by": "noise"}}],
-}
+AXES = {"ablation": {"linspace": [0, 0.5, 11]}, "noise": [0.1, 0.2]}
+TWO_STAGES = space_over("relu_features", AXES, fixed={"dim": 40, "width": 400, "target_samples": 2}, seeds=40)
+TWO_STAGES["analysis"] = [{"optimum": {"metric": "risk_linear", "x": "ablation", "by": "noise"}}]
+TWO_STAGES["precision"] = {"optimum": 0.1}
 
 
 @pytest.mark.parametrize(("workload", "point"), [("relu_features", 8), ("rows", 7)])

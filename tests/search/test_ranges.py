@@ -6,7 +6,7 @@ import pandas
 import pytest
 from auditing import interrupted
 from conftest import ok, run
-from spaces import written
+from spaces import space_over, written
 
 import raysweep
 from raysweep.errors import InputError
@@ -46,13 +46,7 @@ def test_random_cells_fill_their_ranges_evenly_on_their_scale(sandbox, storage):
 
 def test_an_infinite_value_stands_beside_a_range(storage):
     axes = {"pretrain_length": [1.0, np.inf], "noise": {"range": [0.1, 0.5]}}
-    space = {
-        "name": "ends",
-        "workload": "linear_transfer",
-        "axes": axes,
-        "fixed": {"dim": 20},
-        "search": {"random": {"cells": 8}},
-    }
+    space = space_over("linear_transfer", axes, name="ends", fixed={"dim": 20}, search={"random": {"cells": 8}})
     table = run(storage, space).results()
     assert set(table["pretrain_length"]) == {1.0, np.inf}
     same(raysweep.open("ends", storage=storage).results(), table)
@@ -160,13 +154,8 @@ def test_a_record_keeps_the_ranges_and_another_range_is_another_question(sandbox
 
 
 def test_cells_that_the_workload_refuses_are_not_asked_for(storage):
-    space = {
-        "name": "deep",
-        "workload": "linear_transfer",
-        "axes": {"frozen_layers": {"range": [0, 5]}, "depth": {"range": [1, 6]}},
-        "fixed": {"dim": 20},
-        "search": {"random": {"cells": 8}},
-    }
+    axes = {"frozen_layers": {"range": [0, 5]}, "depth": {"range": [1, 6]}}
+    space = space_over("linear_transfer", axes, name="deep", fixed={"dim": 20}, search={"random": {"cells": 8}})
     table = run(storage, space).results()
     assert len(table) == 8
     assert (table["frozen_layers"] < table["depth"]).all()

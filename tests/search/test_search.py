@@ -3,29 +3,16 @@
 import numpy as np
 import pytest
 from conftest import run as run_space
+from spaces import space_over
 
-import raysweep
 from raysweep.fits import fit_boundary
 
-GRID = {
-    "name": "sought",
-    "workload": "linear_transfer",
-    "axes": {"overlap_angle": {"linspace": [2, 90, 45]}, "gamma": [0.2, 0.5, 0.8, 1.5]},
-    "fixed": {"dim": 200, "noise": 0.2},
-    "seeds": 8,
-}
+AXES = {"overlap_angle": {"linspace": [2, 90, 45]}, "gamma": [0.2, 0.5, 0.8, 1.5]}
+GRID = space_over("linear_transfer", AXES, name="sought", fixed={"dim": 200, "noise": 0.2}, seeds=8)
 
 
 def run(storage, search, **options):
-    return raysweep.run(
-        {**GRID, "search": search},
-        storage=storage,
-        executor="inline",
-        tracking_uri="none",
-        report=False,
-        say=lambda line: None,
-        **options,
-    )
+    return run_space(storage, {**GRID, "search": search}, **options)
 
 
 def cells(sweep):
@@ -60,12 +47,8 @@ def test_a_boundary_search_finds_the_line_of_the_grid_with_a_fraction_of_its_cel
 
 def test_the_gap_that_holds_the_sign_change_is_closed(storage):
     """Without noise in the mean's sign, bisection must end with two neighbours of opposite sign in every slice."""
-    rows = run(
-        storage,
-        {"boundary": {"metric": "transferability_finetune", "budget": 100}},
-        fixed={"engine": "theory"},
-        seeds=1,
-    ).results()
+    asked = {"boundary": {"metric": "transferability_finetune", "budget": 100}}
+    rows = run(storage, asked, fixed={"engine": "theory"}, seeds=1).results()
     angles = np.linspace(2, 90, 45)
     for gamma, part in rows[rows["gamma"] < 1].groupby("gamma"):
         part = part.sort_values("overlap_angle")
@@ -75,24 +58,11 @@ def test_the_gap_that_holds_the_sign_change_is_closed(storage):
     assert len(rows[rows["gamma"] > 1]) == 5  # zero everywhere: nothing to look for
 
 
-def test_a_budget_is_kept(storage):
-    small = run(storage, {"boundary": {"metric": "transferability_linear", "budget": 12}})
-    assert len(cells(small)) == 12
-
-
 def sought(storage, folder, kind, axes, budget, **changes):
     """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
     does nothing to it."""
-    space = {
-        "name": "sandy",
-        "workload": "sandbox",
-        "axes": axes,
-        "fixed": {"folder": str(folder)},
-        "seeds": 8,
-        "search": {kind: {"metric": "y", "x": "x", "budget": budget}},
-        **changes,
-    }
-    return run_space(storage, space)
+    space = {"name": "sandy", "workload": "sandbox", "axes": axes, "fixed": {"folder": str(folder)}, "seeds": 8}
+    return run_space(storage, {**space, "search": {kind: {"metric": "y", "x": "x", "budget": budget}}, **changes})
 
 
 def test_a_zero_among_cells_whose_sign_the_draws_do_not_tell_is_closed_in_on(sandbox, storage, tmp_path):
@@ -135,26 +105,18 @@ def test_an_optimum_search_closes_in_on_the_best_cell(storage):
     assert best[0].tolist() == best[1].tolist()
 
 
-def test_a_random_search_is_a_fixed_subset_of_the_grid(storage):
-    first, again = (run(storage / name, {"random": {"cells": 20}}) for name in ("first", "again"))
-    assert len(cells(first)) == 20
-    assert cells(first) == cells(again) < set(first.cells.ids)
-
-
-def test_a_random_search_keeps_its_cells_when_an_axis_grows(sandbox, storage, tmp_path):
+def test_a_random_search_is_a_fixed_subset_of_the_grid_and_keeps_it_when_an_axis_grows(sandbox, storage, tmp_path):
     def chosen(name, values, count=20):
-        space = {
-            "name": "sandy",
-            "workload": "sandbox",
-            "axes": {"x": values},
-            "fixed": {"folder": str(tmp_path)},
-            "search": {"random": {"cells": count}},
-        }
+        fixed, search = {"folder": str(tmp_path)}, {"random": {"cells": count}}
+        space = {"name": "sandy", "workload": "sandbox", "axes": {"x": values}, "fixed": fixed, "search": search}
         found = run_space(storage / name, space)
+        assert cells(found) <= set(found.cells.ids)
         return cells(found)
 
     hundred = [float(x) for x in range(100)]
     first = chosen("first", hundred)
+    assert len(first) == 20
+    assert first == chosen("again", hundred)
     for number, more in enumerate(([*hundred, 100.0], [-1.0, *hundred], [*hundred[:50], 49.5, *hundred[50:]])):
         assert len(first & chosen(f"more-{number}", more)) >= 19
     assert first < chosen("thirty", hundred, 30)

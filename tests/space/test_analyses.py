@@ -3,6 +3,7 @@
 import pytest
 import yaml
 from conftest import told
+from spaces import space_over
 
 from raysweep import workloads
 from raysweep.space.analyses import check_analysis, opened
@@ -125,12 +126,8 @@ def test_an_option_that_is_null_is_one_that_is_not_given():
 )
 def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(kind, key, options):
     axes = {"engine": ["limit", "flow"], "gamma": [0.5, 1.0]}
-    space = {
-        "name": "s",
-        "workload": "linear_transfer",
-        "axes": axes,
-        "analysis": [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}],
-    }
+    analysis = [{"agreement": {}}, {kind: {"metric": "risk_scratch", **options}}]
+    space = space_over("linear_transfer", axes, analysis=analysis)
     with told(f"analysis[1].{kind}.{key}: expected an axis of numbers, but engine is one of"):
         validate(space)
     check({"curves": {"metric": "risk_scratch", "x": "engine"}}, axes)
@@ -138,12 +135,8 @@ def test_a_fit_along_an_axis_of_words_is_refused_before_anything_runs(kind, key,
 
 @pytest.mark.parametrize("kind", ["boundary", "optimum"])
 def test_a_search_along_an_axis_of_words_is_refused(kind):
-    space = {
-        "name": "s",
-        "workload": "linear_transfer",
-        "axes": {"engine": ["limit", "flow"]},
-        "search": {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}},
-    }
+    search = {kind: {"metric": "risk_scratch", "x": "engine", "budget": 5}}
+    space = space_over("linear_transfer", {"engine": ["limit", "flow"]}, search=search)
     with told(f"search.{kind}.x: expected an axis of numbers"):
         validate(space)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pin_digests import FILE, current
-from spaces import small_space
+from spaces import small_space, space_over
 
 from raysweep import workloads
 from raysweep.plan import identity
@@ -54,14 +54,11 @@ def test_a_cells_name_is_a_hash_that_anyone_can_compute():
     assert ids()[0] == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+NETWORK = {"engine": "network", "pretrain_length": 12.5, "depth": 5, "finetune_steps": 1000, "frozen_layers": 1}
 GOLDEN = {
     "1508cb06c6d5347c": small_space(axes={}, fixed={"dim": 20, "noise": 0.2, "overlap_angle": 30, "gamma": 0.3}),
-    "b76da0715271a253": {"name": "a", "workload": "linear_transfer"},
-    "2bdf042ba880d314": {
-        "name": "a",
-        "workload": "linear_transfer",
-        "fixed": {"engine": "network", "pretrain_length": 12.5, "depth": 5, "finetune_steps": 1000, "frozen_layers": 1},
-    },
+    "b76da0715271a253": space_over("linear_transfer", {}),
+    "2bdf042ba880d314": space_over("linear_transfer", {}, fixed=NETWORK),
 }
 
 
@@ -168,21 +165,16 @@ def test_a_parameter_that_was_renamed_keeps_the_names_of_its_cells():
     assert cell == identity.content_id(["language", workload.identity_version, then])
 
 
-def sandbox_space(**fixed):
-    return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
+def test_a_later_parameter_at_its_absent_value_changes_no_name_and_a_record_from_before_it_is_the_same_space(sandbox):
+    def space_with(**fixed):
+        return validate({"name": "a", "workload": "sandbox", "axes": {"x": [1, 2]}, "fixed": fixed})
 
-
-def test_a_later_parameter_at_its_absent_value_changes_no_name(sandbox):
-    plain = enumerate_cells(sandbox_space()).ids
-    assert enumerate_cells(sandbox_space(added=7)).ids == plain
-    assert not set(enumerate_cells(sandbox_space(added=8)).ids) & set(plain)
-
-
-def test_a_record_from_before_a_parameter_is_still_the_same_space(sandbox):
-    space = sandbox_space()
-    record = space.as_dict()
+    plain = enumerate_cells(space_with()).ids
+    assert enumerate_cells(space_with(added=7)).ids == plain
+    assert not set(enumerate_cells(space_with(added=8)).ids) & set(plain)
+    record = space_with().as_dict()
     del record["fixed"]["added"]
-    assert restore(record) == space
+    assert restore(record) == space_with()
 
 
 def test_canonical_text_distinguishes_what_differs():

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -79,20 +80,18 @@ def tell(rows, parent, context):
     return Result(metrics={"y": parent.tensors()["total"][0], "workers": context.workers})
 
 
+def cost(name, columns):
+    return Cost(float(np.sum(columns[name])), 1.0)
+
+
+BEHAVIOURS = ("compute", "raise", "die_twice", "lose_nodes", "stopped", "late", "memory")
 WORKLOAD = Workload(
     name="together",
     summary="a sum that all workers add up together",
     identity_version=1,
     parameters=(
         Parameter("x", float, 0.0, "a number", stage="sum"),
-        Parameter(
-            "behaviour",
-            str,
-            "compute",
-            "what happens in the row",
-            choices=("compute", "raise", "die_twice", "lose_nodes", "stopped", "late", "memory"),
-            stage="sum",
-        ),
+        Parameter("behaviour", str, "compute", "what happens in the row", choices=BEHAVIOURS, stage="sum"),
         Parameter("folder", str, "/nonexistent", "where marks are left", stage="sum"),
         Parameter("said_seconds", float, 0.0, "what a row is said to cost", unit="s", minimum=0, stage="sum"),
         Parameter("again", int, 0, "a number of rows that share a sum", stage="tell"),
@@ -100,18 +99,8 @@ WORKLOAD = Workload(
     ),
     metrics=(Metric("y", "4 · 78 · (x + seed)"), Metric("workers", "how many there were")),
     stages=(
-        Stage(
-            "sum",
-            "gang_workload:add_up",
-            keeps=True,
-            cost=lambda columns: Cost(float(np.sum(columns["said_seconds"])), 1.0),
-        ),
-        Stage(
-            "tell",
-            "gang_workload:tell",
-            after="sum",
-            cost=lambda columns: Cost(float(np.sum(columns["tell_seconds"])), 1.0),
-        ),
+        Stage("sum", "gang_workload:add_up", keeps=True, cost=partial(cost, "said_seconds")),
+        Stage("tell", "gang_workload:tell", after="sum", cost=partial(cost, "tell_seconds")),
     ),
     sources=("gang_workload",),
     data_parallel=True,

@@ -7,15 +7,6 @@ import numpy as np
 from raysweep import Metric, Parameter, Result, Stage, Workload
 from raysweep.workloads.declaration import ANY
 
-
-def closed_form(columns):
-    """The expected risk over draws of the noise, for orthogonal columns in each half and a teacher of norm 1."""
-    first, second = columns["pretrain_penalty"], columns["finetune_penalty"]
-    variance = columns["dim"] * columns["noise"] ** 2 / columns["samples"]
-    before = (first**2 + variance) / (1 + first) ** 2
-    return {"risk": (second**2 * before + variance) / (1 + second) ** 2}
-
-
 WORKLOAD = Workload(
     name="halves",
     summary="ridge regression on one half of the data, then towards its answer on the other half",
@@ -33,7 +24,6 @@ WORKLOAD = Workload(
         Stage("evaluate", after="finetune", run="halves_workload:evaluate", together=ANY),
     ),
     metrics=(Metric("risk", "squared distance to the teacher", direction="minimize"),),
-    closed_form=closed_form,
     sources=("halves_workload",),
 )
 

@@ -16,23 +16,13 @@ from raysweep.training import devices, parallel, trainer
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.language import model
 from raysweep.workloads.language.model_config import ModelConfig
-from tests.support import checkpoint_rows
+from tests.support import checkpoint_rows, language_rows
 from tests.support.language_rows import columns_of, compute
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
 STEPS, RATE = 50, 1e-3
-QUICK = {
-    "width": 16,
-    "depth": 1,
-    "context": 16,
-    "pretrain_batch": 5,
-    "finetune_batch": 7,
-    "pretrain_length": 40.0 * 5 * 16,
-    "finetune_steps": 12,
-    "evaluation_tokens": 528,
-    "finetune_dropout": 0.1,
-    "pretrain_dropout": 0.1,
-}
+QUICK = {**language_rows.QUICK, "pretrain_batch": 5, "finetune_batch": 7, "pretrain_length": 40.0 * 5 * 16}
+QUICK |= {"finetune_steps": 12, "evaluation_tokens": 528, "finetune_dropout": 0.1, "pretrain_dropout": 0.1}
 ROWS = (
     {"finetune_lr": 2e-4},
     {"finetune_lr": 2e-4, "noise": 0.5, "sharpness_iterations": 2},

@@ -6,18 +6,10 @@ from raysweep.plan.row_stages import RowStages
 from raysweep.stages import trees
 from raysweep.trial import chain
 from raysweep.workloads.language import WORKLOAD
+from tests.support.spaces import LANGUAGE, STEP
 from tests.support.workload_rows import table_of
 
-QUICK = {
-    "width": 16,
-    "depth": 1,
-    "context": 16,
-    "pretrain_batch": 8,
-    "finetune_batch": 8,
-    "pretrain_length": 40.0 * 8 * 16,  # tokens of 40 steps
-    "finetune_steps": 6,
-    "evaluation_tokens": 512,
-}
+QUICK = {**LANGUAGE, "pretrain_length": 40.0 * STEP, "finetune_steps": 6, "evaluation_tokens": 512}
 
 
 def columns_of(*rows, **usual):

@@ -1,8 +1,8 @@
 """A GPU that is pretended: tensors say that they are on `cuda`, and are computed on the CPU.
 
 What a GPU would not do is refused: products of tensors on different devices, `.numpy()` of a tensor on the GPU, pinning
-one. What makes a GPU wait for the host, or the host for the GPU, is counted by its name in `Pretended.syncs`, and
-refused under torch.cuda.set_sync_debug_mode("error"). The bytes of tensors on the GPU count as its memory, which can be
+one. What makes a GPU wait for the host, or the host for the GPU, is refused under
+torch.cuda.set_sync_debug_mode("error"). The bytes of tensors on the GPU count as its memory, which can be
 full. Autocast to bfloat16 on `cuda` is that of the CPU, whose lists of operations are nearly the same. A part that
 is recorded is run each time.
 
@@ -12,7 +12,6 @@ Tensors stay plain tensors, so that autograd is the usual one; which of them are
 import contextlib
 import threading
 import weakref
-from collections import Counter
 from types import SimpleNamespace
 from unittest import mock
 
@@ -34,14 +33,12 @@ _WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique
 class Pretended:
     """What was pretended.
 
-    syncs: how often host and GPU waited for each other, by the name of the operation.
     held, peak: bytes of the GPU's memory that tensors have, and the most that they had.
     room: bytes that they may have.
     """
 
-    def __init__(self, memory):
-        self.syncs = Counter()
-        self.room = memory
+    def __init__(self):
+        self.room = MEMORY
         self.held = self.peak = 0
         self.mode = "default"
         self._work = threading.local()
@@ -67,15 +64,14 @@ class Pretended:
             self._work.on_gpu = before
 
     def copied(self, source, to_gpu, how):
-        """Count a copy between host and GPU, unless nobody waits for it."""
+        """Note a copy between host and GPU, unless nobody waits for it."""
         if to_gpu != self.is_there(source):
             unheeded = to_gpu and self.is_pinned(source) and bool((how or {}).get("non_blocking", False))
             if not unheeded:
                 self.waited("copy to the GPU" if to_gpu else "copy to the host")
 
     def waited(self, name):
-        """Count that host and GPU wait for each other; an error in the mode that refuses it."""
-        self.syncs[name] += 1
+        """Host and GPU wait for each other: an error in the mode that refuses it."""
         if self.mode == "error":
             raise RuntimeError(f"called a synchronizing CUDA operation: {name}")
 
@@ -236,9 +232,9 @@ class _Functions(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def pretended_gpu(memory=MEMORY):
-    """Pretend a GPU with so many bytes of memory while the block runs."""
-    found = Pretended(memory)
+def pretended_gpu():
+    """Pretend a GPU while the block runs."""
+    found = Pretended()
 
     def of_host(function):
         return lambda kind="cpu", *rest: function("cpu" if str(kind).startswith("cuda") else kind, *rest)
@@ -262,20 +258,20 @@ def pretended_gpu(memory=MEMORY):
         with _Functions(found), _Dispatch(found):  # modes are those of a thread
             run(thread)
 
-    properties = SimpleNamespace(total_memory=memory, name="pretended", multi_processor_count=108)
+    properties = SimpleNamespace(total_memory=MEMORY, name="pretended", multi_processor_count=108)
     cuda = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": lambda device: None,
-        "synchronize": lambda device=None: found.syncs.update(["synchronize"]),
+        "synchronize": lambda device=None: None,
         "empty_cache": lambda: None,
-        "mem_get_info": lambda device=None: (memory - found.held, memory),
+        "mem_get_info": lambda device=None: (MEMORY - found.held, MEMORY),
         "memory_reserved": lambda device=None: found.held,
         "memory_allocated": lambda device=None: found.held,
         "max_memory_allocated": lambda device=None: found.peak,
         "reset_peak_memory_stats": lambda device=None: setattr(found, "peak", found.held),
-        "set_per_process_memory_fraction": lambda share, device=None: setattr(found, "room", int(share * memory)),
+        "set_per_process_memory_fraction": lambda share, device=None: setattr(found, "room", int(share * MEMORY)),
         "set_sync_debug_mode": lambda mode: setattr(found, "mode", mode),
         "get_device_properties": lambda device=None: properties,
     }
@@ -296,4 +292,4 @@ def pretended_gpu(memory=MEMORY):
         stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
         stack.enter_context(functions)
         stack.enter_context(_Dispatch(found))
-        yield found
+        yield

@@ -17,12 +17,8 @@ from tests.chaos.waiting import PATIENCE
 @pytest.fixture(scope="session")
 def s3_server():
     """An S3 of this run on the loopback, a process of its own; its endpoint."""
-    serving = subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("s3_server.py")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    words = [sys.executable, Path(__file__).with_name("s3_server.py")]
+    serving = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     port = serving.stdout.readline().strip()
     assert port, "the S3 server did not start"
     yield f"http://127.0.0.1:{port}"

@@ -4,6 +4,12 @@ import yaml
 
 STEP = 8 * 16  # tokens in a step of language_space
 GRID = {"overlap_angle": [30, 60], "gamma": [0.3, 0.5, 1.0], "depth": [2, 3]}  # axes for small_space
+LANGUAGE = {"width": 16, "depth": 1, "context": 16, "pretrain_batch": 8, "finetune_batch": 8}  # a model that is small
+
+
+def space_over(workload, axes, **keys):
+    """A space over these axes, named as its workload unless a key says otherwise."""
+    return {"name": workload, "workload": workload, "axes": axes, **keys}
 
 
 def small_space(**changes):
@@ -24,16 +30,7 @@ def language_space(axes=None, fixed=None, **changes):
         "name": "small",
         "workload": "language",
         "axes": {"pretrain_length": [20 * STEP, 40 * STEP], "finetune_lr": [1e-3, 2e-3, 4e-3], **(axes or {})},
-        "fixed": {
-            "width": 16,
-            "depth": 1,
-            "context": 16,
-            "pretrain_batch": 8,
-            "finetune_batch": 8,
-            "finetune_steps": 4,
-            "evaluation_tokens": 256,
-            **(fixed or {}),
-        },
+        "fixed": {**LANGUAGE, "finetune_steps": 4, "evaluation_tokens": 256, **(fixed or {})},
         **changes,
     }
 
@@ -41,14 +38,9 @@ def language_space(axes=None, fixed=None, **changes):
 def sandbox_space(folder, behaviour, **changes):
     """One row for each behaviour (sandbox_workload.py), each said to cost so much that it is a pack alone; `folder` is
     where they leave their marks."""
-    return {
-        "name": "sandy",
-        "workload": "sandbox",
-        "axes": {"x": list(range(len(behaviour))), "behaviour": behaviour},
-        "zip": [["x", "behaviour"]],
-        "fixed": {"folder": str(folder), "said_seconds": 200},
-        **changes,
-    }
+    axes = {"x": list(range(len(behaviour))), "behaviour": behaviour}
+    usual = {"axes": axes, "zip": [[*axes]], "fixed": {"folder": str(folder), "said_seconds": 200}}
+    return {"name": "sandy", "workload": "sandbox", **usual, **changes}
 
 
 def waiting_space(folder, **changes):
@@ -66,10 +58,6 @@ def written(folder, space):
 
 def logging_space(**changes):
     """Two epochs and then three, which rows of all rates share; two draws (logging_workload.py)."""
-    return {
-        "name": "logged",
-        "workload": "logging",
-        "axes": {"epochs": [2, 3], "rate": [0.5, 1.0]},
-        "seeds": 2,
-        **changes,
-    }
+    return space_over(
+        "logging", **{"axes": {"epochs": [2, 3], "rate": [0.5, 1.0]}, "name": "logged", "seeds": 2, **changes}
+    )

@@ -84,6 +84,10 @@ def note(folder, line):
         stream.write(f"{line}\n")
 
 
+def points(row):
+    return [float(point) for point in range(1, int(row["length"]) + 1)]
+
+
 def cost(name):
     def cost(columns, *between):
         steps = between[1] - between[0] if between else 1.0
@@ -92,6 +96,8 @@ def cost(name):
     return cost
 
 
+TROUBLES = ["none", "take time"]
+TROUBLES += [f"{what} {at}" for what in ("wait", "raise", "die", "die once") for at in ("trunk", "pretrain", "tune")]
 WORKLOAD = Workload(
     name="staged",
     summary="whole numbers that go through stages",
@@ -99,22 +105,7 @@ WORKLOAD = Workload(
     parameters=(
         Parameter("source", int, 0, "a number", stage="trunk"),
         Parameter("folder", str, "/nonexistent", "where notes are left", stage="trunk"),
-        Parameter(
-            "trouble",
-            str,
-            "none",
-            "what happens",
-            choices=(
-                "none",
-                "take time",
-                *(
-                    f"{what} {name}"
-                    for what in ("wait", "raise", "die", "die once")
-                    for name in ("trunk", "pretrain", "tune")
-                ),
-            ),
-            stage="trunk",
-        ),
+        Parameter("trouble", str, "none", "what happens", choices=tuple(TROUBLES), stage="trunk"),
         Parameter("length", float, 1.0, "steps of the trunk", stage="pretrain"),
         Parameter("decay", int, 0, "a number", stage="pretrain"),
         Parameter("rate", int, 0, "a number", stage="tune"),
@@ -122,13 +113,7 @@ WORKLOAD = Workload(
     ),
     metrics=(Metric("y", "the number"), Metric("before", "the number before tuning", stage="pretrain")),
     stages=(
-        Stage(
-            "trunk",
-            "staged_workload:trunk",
-            keeps=True,
-            points=lambda row: [float(point) for point in range(1, int(row["length"]) + 1)],
-            cost=cost("trunk"),
-        ),
+        Stage("trunk", "staged_workload:trunk", keeps=True, points=points, cost=cost("trunk")),
         Stage("pretrain", "staged_workload:pretrain", after="trunk", keeps=True, cost=cost("pretrain")),
         Stage("tune", "staged_workload:tune", after="pretrain", together=("rate",), cost=cost("tune")),
         Stage("measure", "staged_workload:measure", after="tune", together=("rate", "probe"), cost=cost("measure")),

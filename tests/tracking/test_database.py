@@ -15,6 +15,7 @@ from pathlib import Path
 import mlflow
 import pytest
 from conftest import sql
+from test_mirror import drawn
 
 from raysweep.redaction import without_credentials
 from raysweep.tracking import client, database, server
@@ -29,16 +30,8 @@ CONTENT = Content("a", "FINISHED", [("loss", 1.0, 0)], {"depth": "1"}, {"rayswee
 
 def rows(cell, seeds):
     curve = {"step": [0, 10, 20], "loss": [3.0, 2.0 + cell, 1.0]}
-    return [
-        {
-            "seed": seed,
-            "status": "ok",
-            "seconds": 0.25,
-            "metrics": {"loss": cell + seed / 7, "odd": math.inf if seed else 1.0},
-            "curves": {"compute": curve},
-        }
-        for seed in range(seeds)
-    ]
+    values = [{"loss": cell + seed / 7, "odd": math.inf if seed else 1.0} for seed in range(seeds)]
+    return [drawn(seed, each, curves={"compute": curve}) for seed, each in enumerate(values)]
 
 
 def mirrored(uri, room, status, seeds):

@@ -76,13 +76,16 @@ def of(*draws, stage="s"):
     return histories.of_draws([{stage: draw} for draw in draws])
 
 
-def test_a_mean_is_over_all_ok_draws_or_not_there():
+def test_a_mean_is_over_all_ok_draws_at_whole_steps_or_not_there():
     one = {"step": [1.0, 2.0, 3.0], "y": [1.0, math.nan, 3.0]}
     other = {"step": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 2.0, 4.0, 9.0]}
     assert of(one, other) == [("s/y", 1.5, 1), ("s/y", 3.5, 3)]
     assert of(one, {"step": [1.0], "z": [0.0]}) == []
     assert of(one, {"step": [1.0, 3.0], "y": [math.inf, 5.0]}) == [("s/y", 4.0, 3)]
+    assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]
     assert histories.of_draws([]) == []
+    for steps in ([0.5, 1.0], [1.0, 1e20]):  # not whole, and no integer of MLflow: they are numbered
+        assert of({"step": steps, "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]
 
 
 def test_a_long_history_is_thinned_and_keeps_both_ends():
@@ -93,11 +96,6 @@ def test_a_long_history_is_thinned_and_keeps_both_ends():
     assert result[-1] == ("s/y", 1024.0, 512)
     assert all(value == 2 * step for _, value, step in result)
     assert np.ptp(np.diff([step for *_, step in result])) <= 1
-
-
-def test_steps_that_are_not_whole_are_numbered():
-    assert of({"step": [0.5, 1.0], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]
-    assert of({"step": [1.0, 1e20], "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]  # no integer of MLflow
 
 
 def test_names_that_differ_have_histories_of_their_own(sweep):
@@ -111,10 +109,6 @@ def test_names_that_differ_have_histories_of_their_own(sweep):
     }
     assert sorted(result.values()) == list(range(len(taken + others)))
     assert [result[f"tune/{name}"] for name in taken] == [0, 1, 2]
-
-
-def test_large_values_have_a_mean():
-    assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]
 
 
 AXES = {"overlap_angle": [30.0, 50.0, 70.0, 90.0], "gamma": [0.2, 0.4]}

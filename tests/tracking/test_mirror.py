@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from conftest import TESTS, Outcome, nobody_else_writes, python, sql, until
+from spaces import space_over
 from sqlalchemy import Engine, event
 
 from raysweep.storage.signs import Mirrored
@@ -15,25 +16,19 @@ from raysweep.tracking import cell_run, mirror, runs, server
 from raysweep.tracking.runs import SweepRun
 from tests.chaos.waiting import PATIENCE
 
-SPACE = {
-    "name": "mirror-test",
-    "workload": "linear_transfer",
-    "axes": {"overlap_angle": [4.5, 45.0], "depth": [2]},
-    "fixed": {"dim": 100, "pretrain_length": math.inf},
-}
+AXES, FIXED = {"overlap_angle": [4.5, 45.0], "depth": [2]}, {"dim": 100, "pretrain_length": math.inf}
+SPACE = space_over("linear_transfer", AXES, name="mirror-test", fixed=FIXED)
 SWEEP = SweepRun(SPACE, "sweep", "id-1", "code-1")
 
 
+def drawn(seed, metrics, status="ok", **more):
+    """The row of one draw."""
+    return {"seed": seed, "status": status, "seconds": 0.25, "metrics": metrics, **more}
+
+
 def rows(cell, seeds):
-    return [
-        {
-            "seed": seed,
-            "status": "ok",
-            "seconds": 0.25,
-            "metrics": {"transferability_finetune": cell + math.sin(seed + cell), "risk_scratch": 1.0 + seed / 7},
-        }
-        for seed in range(seeds)
-    ]
+    values = ((cell + math.sin(seed + cell), 1.0 + seed / 7) for seed in range(seeds))
+    return [drawn(n, {"transferability_finetune": one, "risk_scratch": other}) for n, (one, other) in enumerate(values)]
 
 
 def parameters(cell):
@@ -94,13 +89,7 @@ def test_a_cell_is_one_child_with_means_errors_draws_params_and_tags(sweep):
     assert "transferability_finetune_se" not in single.data.metrics
     assert child.info.run_name == "overlap_angle=4.5 depth=2"
     assert child.info.status == "FINISHED"
-    assert child.data.params == {
-        "overlap_angle": "4.5",
-        "depth": "2",
-        "dim": "100",
-        "pretrain_length": "inf",
-        "engine": "limit",
-    }
+    assert child.data.params == {name: str(value) for name, value in parameters(0).items()}
     expected = {
         "raysweep.sweep": "sweep",
         "raysweep.sweep_id": "id-1",
@@ -203,12 +192,11 @@ def test_an_experiment_is_marked_as_model_training_unless_its_user_marked_it_oth
 
 def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep):
     draws = [
-        {"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"a": 1.0, "b": math.inf, "c": math.nan, "d": None}},
-        {"seed": 1, "status": "ok", "seconds": 0.1, "metrics": {"a": 3.0, "b": 2.0, "c": math.nan, "d": None}},
-        {"seed": 2, "status": "not_converged", "seconds": 0.1, "metrics": {"a": 99.0, "b": 99.0, "c": 9.0, "d": 9.0}},
+        drawn(0, {"a": 1.0, "b": math.inf, "c": math.nan, "d": None}),
+        drawn(1, {"a": 3.0, "b": 2.0, "c": math.nan, "d": None}),
+        drawn(2, {"a": 99.0, "b": 99.0, "c": 9.0, "d": 9.0}, "not_converged"),
     ]
-    failed = [{"seed": 0, "status": "failed", "seconds": 0.1, "metrics": {}}]
-    assert sweep.replay([draws, failed]) is None
+    assert sweep.replay([draws, [drawn(0, {}, "failed")]]) is None
     child, broken = sweep.children()["cell-0"], sweep.children()["cell-1"]
     metrics = child.data.metrics
     assert (metrics["a"], metrics["a_se"], metrics["draws_ok"]) == (2.0, 1.0, 2)
@@ -220,16 +208,8 @@ def test_draws_that_are_not_ok_or_not_finite_make_no_mean(sweep):
 
 def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same():
     reference = ("acc", "acc_se", "draws_ok", "fit/loss")
-    draws = [
-        {
-            "seed": seed,
-            "status": "ok",
-            "seconds": 0.1,
-            "metrics": {name: float(10 * place + seed) for place, name in enumerate(reference)},
-            "curves": {"fit": {"step": [0], "loss": [7.0]}},
-        }
-        for seed in (0, 2)
-    ]
+    values = [{name: float(10 * place + seed) for place, name in enumerate(reference)} for seed in (0, 2)]
+    draws = [drawn(seed, each, curves={"fit": {"step": [0], "loss": [7.0]}}) for seed, each in enumerate(values)]
     points = cell_run.of_cell("c", ["acc_se_se"], {"acc_se_se": 5.0}, draws, ()).metrics
     assert all(count == 1 for count in Counter((key, step) for key, _, step in points).values())
     result = {key: value for key, value, step in points if step == 0}
@@ -243,8 +223,7 @@ def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same():
 def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep, monkeypatch):
     monkeypatch.setattr(mirror, "PATIENCE", PATIENCE)  # however long writing takes on a busy machine, it is no wait
     writer = sweep.start()
-    bad = [{"seed": 0, "status": "ok", "seconds": 0.1, "metrics": {"not a name!": 1.0}}]
-    for index, draws in enumerate((bad, rows(1, 2), rows(2, 2))):
+    for index, draws in enumerate(([drawn(0, {"not a name!": 1.0})], rows(1, 2), rows(2, 2))):
         writer.cell(f"cell-{index}", parameters(index), draws, [])
     started = time.monotonic()
     warning = writer.finish("FINISHED", {}, {})

@@ -68,22 +68,22 @@ def test_what_others_have_in_the_storage_stays(sandbox, call, tmp_path, storage)
     assert files_of(storage).keys() == before.keys()
 
 
-def test_the_database_that_was_made_for_it_goes_too(sandbox, call, tmp_path, storage):
-    path = written(tmp_path, space(["no result"]))
-    refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
-    assert not storage.exists()
-
-
-@pytest.mark.long
-def test_its_run_in_mlflow_is_taken_back_too(sandbox, call, tmp_path, storage, database):
+@pytest.mark.parametrize("kept", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_the_database_that_was_made_for_it_goes_too_and_its_run_is_taken_back_from_another(
+    kept, sandbox, call, tmp_path, storage, template
+):
     import mlflow
 
+    if kept:
+        storage.mkdir()
+        shutil.copy(template, storage / "mlflow.db")
     path = written(tmp_path, space(["no result"]))
     refused(call("run", path, "--storage", storage, "--executor", "inline", "--no-report"), LINES["no result"])
-    assert not (storage / "odd").exists()
-    client = mlflow.MlflowClient(f"sqlite:///{database}")
-    experiments = [each.experiment_id for each in client.search_experiments()]
-    assert not list(client.search_runs(experiments))
+    assert storage.exists() == kept
+    if kept:
+        assert not (storage / "odd").exists()
+        client = mlflow.MlflowClient(f"sqlite:///{storage / 'mlflow.db'}")
+        assert not list(client.search_runs([each.experiment_id for each in client.search_experiments()]))
 
 
 @pytest.mark.long

@@ -128,13 +128,8 @@ def test_on_ray_trials_and_the_workers_of_gangs_see_the_gpus_they_were_granted_a
     )
     unseen = small_space(**ROWS, resources={"gpus_per_trial": 1})
     paths = [written(tmp_path / "see", asked), written(tmp_path / "unseen", unseen)]
-    done = python(
-        FOUR_GPUS + ONE_AFTER_ANOTHER_ON_RAY,
-        storage,
-        *paths,
-        env={"CUDA_VISIBLE_DEVICES": None, **environment},
-        timeout=480,
-    )
+    program, environment = FOUR_GPUS + ONE_AFTER_ANOTHER_ON_RAY, {"CUDA_VISIBLE_DEVICES": None, **environment}
+    done = python(program, storage, *paths, env=environment, timeout=480)
     assert done.out.split() == ["0", "2"], done.err
     assert done.err.splitlines()[-1].startswith(KEY), done.err
     seen = {}

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from conftest import QUIET, files_of, ok, run
-from spaces import written
+from spaces import space_over, written
 
 import raysweep
 from raysweep.plan.pack import Pack
@@ -33,14 +33,7 @@ def one_pack(folder, **fixed):
         zips = [["x", "behaviour"]]
     else:
         zips = []
-    return {
-        "name": "sandy",
-        "workload": "sandbox",
-        "axes": axes,
-        "zip": zips,
-        "fixed": {"folder": str(folder), **fixed},
-        "seeds": 2,
-    }
+    return space_over("sandbox", axes, name="sandy", zip=zips, fixed={"folder": str(folder), **fixed}, seeds=2)
 
 
 def test_a_failing_row_leaves_its_neighbours(sandbox, storage, tmp_path, call):

@@ -86,26 +86,18 @@ class Kind(enum.IntEnum):
     ONE = 1
 
 
+PLAIN = "expected a plain array of real numbers, got"
 REFUSED = {
     "a tuple as key": ({("a", 1): np.ones(1)}, "expected words or whole numbers as keys, got ('a', 1)"),
     "a boolean as key": ({"w": {True: 1}}, "w: expected words or whole numbers as keys, got True"),
     "nothing as key": ({None: 1}, "expected words or whole numbers as keys, got None"),
-    "a masked array": (
-        {"a": np.ma.masked_array([1.0, 2.0], [True, False])},
-        "a: expected a plain array of real numbers, got a MaskedArray",
-    ),
-    "complex numbers": ({"a": [np.array([1j])]}, "a/0: expected a plain array of real numbers, got one of dtype compl"),
-    "complex numbers of torch": ({"a": torch.ones(1, dtype=torch.complex128)}, "a: expected a plain array of real n"),
-    "an array of words": ({"a": np.array(["x"])}, "a: expected a plain array of real numbers, got one of dtype <U1"),
-    "an array of objects": ({"a": np.array([{}])}, "a: expected a plain array of real numbers, got one of dtype obj"),
-    "a sparse tensor": (
-        {"a": torch.ones(1).to_sparse()},
-        "a: expected a plain array of real numbers, got one of layout sparse_coo",
-    ),
-    "eight bits": (
-        {"a": torch.ones(1).to(torch.float8_e4m3fn)},
-        "a: expected a plain array of real numbers, got one of dtype float8_e4m3fn",
-    ),
+    "a masked array": ({"a": np.ma.masked_array([1.0, 2.0], [True, False])}, "a: PLAIN a MaskedArray"),
+    "complex numbers": ({"a": [np.array([1j])]}, "a/0: PLAIN one of dtype compl"),
+    "complex numbers of torch": ({"a": torch.ones(1, dtype=torch.complex128)}, "a: PLAIN one of dtype complex"),
+    "an array of words": ({"a": np.array(["x"])}, "a: PLAIN one of dtype <U1"),
+    "an array of objects": ({"a": np.array([{}])}, "a: PLAIN one of dtype obj"),
+    "a sparse tensor": ({"a": torch.ones(1).to_sparse()}, "a: PLAIN one of layout sparse_coo"),
+    "eight bits": ({"a": torch.ones(1).to(torch.float8_e4m3fn)}, "a: PLAIN one of dtype float8_e4m3fn"),
     "a number with a name": ({"a": Kind.ONE}, "a: expected an array, a number, a word, or a mapping or list of these"),
     "a set": ({"a": {1}}, "a: expected an array, a number, a word, or a mapping or list of these, got set"),
 }
@@ -115,7 +107,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_would_not_come_back_is_refused_kept_or_not(case, keep, tmp_path):
     given, message = REFUSED[case]
-    with told(f"giving.give: gave tensors that cannot be kept: {message}"):
+    with told(f"giving.give: gave tensors that cannot be kept: {message.replace('PLAIN', PLAIN)}"):
         taken(lambda rows: Result(given, {"x": 1.0}), keep, tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import time
 
+import conftest
 import numpy as np
 import pytest
 import tiny_hub
@@ -9,7 +10,6 @@ import transformers
 from checkpoint_rows import QUICK, compute, table
 from conftest import refused
 
-import raysweep
 from raysweep.stages.tensors import deserialize
 from raysweep.training import draws
 from raysweep.workloads.language.grammar import Grammar
@@ -27,8 +27,7 @@ def text(path, distance, tokens):
 
 
 def run(name, storage, **space):
-    settings = {"tracking_uri": "none", "executor": "inline", "report": False, "say": lambda line: None}
-    return raysweep.run({"name": name, **space}, storage=storage, **settings)
+    return conftest.run(storage, {"name": name, **space})
 
 
 @pytest.mark.long

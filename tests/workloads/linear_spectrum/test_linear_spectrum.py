@@ -8,7 +8,7 @@ from workload_rows import columns_of
 
 from raysweep.theory import modes
 from raysweep.training import draws
-from raysweep.workloads.linear_spectrum import WORKLOAD, engines, network
+from raysweep.workloads.linear_spectrum import WORKLOAD, engines
 from raysweep.workloads.linear_spectrum.flow import relax
 from raysweep.workloads.linear_spectrum.spectra import read
 from raysweep.workloads.linear_spectrum.tasks import diagonal, product
@@ -182,28 +182,6 @@ def test_training_to_convergence_ends_at_the_goal_and_stuck_modes_stay():
     stuck = {"dim": 2, "source_spectrum": "1", "target_spectrum": "1.5,0.7", "pretrain_length": np.inf}
     end = losses(engine="network", **stuck, **endless)[0]
     np.testing.assert_allclose(end, [0, 0.25, 0.49, 0.25], atol=1e-7)
-
-
-def test_convergence_that_takes_too_long_is_reported_as_such(monkeypatch):
-    monkeypatch.setattr(network, "STEP_CAP", 5000)
-    # a mode that must vanish does so like 1/t
-    metrics, status = run(
-        engine="network", dim=2, source_spectrum="1,0.5", target_spectrum="1", finetune_steps=np.inf, finetune_lr=0.001
-    )
-    assert status.tolist() == ["not_converged"]
-    assert np.isfinite(metrics["finetune_loss"]).all()
-
-
-def test_divergence_is_a_status_and_disturbs_no_neighbour():
-    rates = [0.02, 5.0, 0.05, 60.0, 0.6]
-    setting = {"engine": "network", "finetune_steps": 200.0, "overlap_angle": 20.0, "pretrain_length": 3.0}
-    metrics, status = run(finetune_lr=rates, **setting)
-    assert status[[1, 3]].tolist() == ["diverged", "diverged"]
-    assert status[[0, 2]].tolist() == ["ok", "ok"]
-    assert np.isnan(metrics["pretrain_loss_after"][[1, 3]]).all()
-    assert np.isfinite(metrics["pretrain_loss"]).all()
-    alone = losses(finetune_lr=rates[::2][:2], **setting)
-    np.testing.assert_allclose(np.stack([metrics[name][[0, 2]] for name in LOSSES], axis=-1), alone, rtol=1e-10)
 
 
 def test_a_number_of_steps_is_a_budget_and_training_without_end_is_not():

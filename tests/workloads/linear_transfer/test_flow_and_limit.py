@@ -9,7 +9,7 @@ from workload_rows import grid, solved
 
 from raysweep.theory import transfer
 from raysweep.training import draws
-from raysweep.workloads.linear_transfer import WORKLOAD, engines, flow, integrator, limit, target
+from raysweep.workloads.linear_transfer import WORKLOAD, engines, flow, limit, target
 
 NAMES = ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune")
 
@@ -146,14 +146,6 @@ def test_only_numbers_that_overflow_are_diverged():
     assert np.isnan(metrics["risk_finetune"]).tolist() == [True, False]
     assert metrics["risk_finetune"][1] > 1e100
     assert np.isfinite(metrics["risk_scratch"]).all()
-
-
-def test_too_few_steps_are_reported_and_the_values_kept(monkeypatch):
-    monkeypatch.setattr(integrator, "STEP_CAP", 4)
-    rows = [{"depth": 3, "gamma": 0.9, "dim": 20, "overlap_angle": 60.0}, {"depth": 1, "gamma": 0.9, "dim": 20}]
-    metrics, status = flow.compute(table(rows), np.array([0, 0]))
-    assert list(status) == ["not_converged", "ok"]
-    assert np.isfinite(metrics["risk_finetune"]).all()
 
 
 def test_from_dim_samples_on_finetuning_is_scratch():

@@ -317,9 +317,3 @@ def test_labels_train_both_networks_by_gradient_descent_and_errors_are_those_of_
         assert errors[0] != errors[1]
         assert result[f"error{end}"] == pytest.approx(0.9 * errors[0] + 0.1 * errors[1], abs=0.003)
     assert result.transferability == pytest.approx(result.error_scratch - result.error)
-
-
-def test_a_growth_without_end_is_diverged(tmp_path):
-    fixed = {**SMALL["fixed"], "framework": "teacher_student", "init_scale": 0.5, "pretrain_lr": 5}
-    rows = sweep(tmp_path, axes={"pretrain_length": [640]}, fixed=fixed).results()
-    assert set(rows.status) == {"diverged"}
