@@ -160,7 +160,8 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     if drive and drive.one_way and size < BRIEF and (moved[1] != middle or not group.alike):
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
         if size >= NAMING:
-            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {called(drive.key, workload)}"
+            along = workload.symbol(drive.key) or called(drive.key, workload)
+            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {along}"
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
         start = about if group.alike else f"{name}{moved[0]}{unit} at {begin}"
         return f"{start} ({way} to {moved[1]} at {end}{' in the median' * (drive.medians and not group.alike)})"
@@ -282,10 +283,11 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         return [f"theory is outside {some} intervals, by at most {far}", f"theory differs in {some}"]
     near = bool(theory.abs().min() > SMALL * theory.abs().max()) or "°" in far
     if every >= FEWEST and near and ((apart > 0).all() or (apart < 0).all()):
-        side = f"all {every} means {'below' if apart.iloc[0] < 0 else 'above'}"
-        return [f"theory agrees within {far}, {side} it", f"theory within {far}, {side}", "theory agrees"]
+        side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
+        sides = (f"agrees within {far}, all {every} {noun} {side} it", f"within {far}, all {every} {noun} {side}")
+        return [f"theory {text}" for text in (*sides, f"within {far}, all {side}", "agrees")]
     inside = some_of(every - outside, every, "interval")
-    forms = [f"theory agrees within {far} and {inside}", f"theory agrees within {far}"]
+    forms = [f"theory agrees within {far} and {inside}", f"theory agrees within {far}", f"theory within {far}"]
     return [*(forms if near else []), "theory agrees"]
 
 

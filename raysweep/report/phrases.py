@@ -21,7 +21,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.POSITIVE: "positive everywhere",
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
-    Outcome.NO_EFFECT: "no effect (exactly 0)",
+    Outcome.NO_EFFECT: "zero effect",
     Outcome.SLOWLY_DECREASING: "falls slowly",
     Outcome.QUICKLY_DECREASING: "falls quickly",
     Outcome.UNDECIDED: "undecided",
@@ -135,8 +135,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNCLEAR: "whether {metric} grows or falls with {x} is not clear (exponent {place})",
     },
     "shift": {
-        Outcome.HIGHER: "the best {x} is higher by a factor {place}",
-        Outcome.LOWER: "the best {x} is lower by a factor {place}",
+        Outcome.HIGHER: "the best {x} is higher by a factor of {place}",
+        Outcome.LOWER: "the best {x} is lower by a factor of {place}",
         Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
     },
     "regime": {
@@ -169,7 +169,7 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.HIGHER: "{of}{positive}",
         Outcome.LOWER: "{of}{negative}",
         Outcome.UNCLEAR: "{of}no clear difference",
-        Outcome.NO_EFFECT: "{of}no effect",
+        Outcome.NO_EFFECT: "{of}zero effect",
     },
 }
 """The same where the space or the workload says what the sides mean (`Finding.meanings`)."""

@@ -25,7 +25,7 @@ from raysweep.report.names import called, capitalized, plain
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
-from raysweep.report.phrases import SOURCES
+from raysweep.report.phrases import EFFECTS, SOURCES
 from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence, undecided
 from raysweep.report.set_up import first_of, question, set_up, varied_in_short
@@ -258,7 +258,9 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
             parts[k] = replace(parts[k], question="")
         elif len(one.table) and undecided(one):
             about = called(one.metric if one.kind != "regime" else one.x, workload)
-            lines.setdefault(parts[k].sentence, {}).setdefault(f"{plain(one.kind)} of {about}", k)
+            lines.setdefault(parts[k].sentence, {}).setdefault(
+                f"{EFFECTS.get(one.kind, plain(one.kind))} of {about}", k
+            )
             parts[k] = replace(parts[k], question="", first=None)
     for names in lines.values():
         first, *_ = names.values()

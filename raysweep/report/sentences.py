@@ -19,6 +19,8 @@ from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import (
+    BRIEF,
+    NAMING,
     as_said,
     brief_words,
     clause,
@@ -37,9 +39,8 @@ from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, RULES, DETAILS = 6, 4, 3
-"""In how many lengths a place is said, in how many of them with what it does along axes, see `place_words`, and what
-others say, see `_others`."""
+SIZES, DETAILS = 6, 3
+"""In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -105,8 +106,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     rest = cache(lambda first: _others(first, others, finding, workload))
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")
-    rules = begin[:RULES]  # what the axes say is more than what theory says
-    for forms, said, more in (*product([rules], says, extras), *product((begin, brief), says, extras)):
+    rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    for forms, said, more in product((*rules, begin, brief), says, extras):
         for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
             for at in [per] if per else wheres[detail]:
                 after = [] if per else rest(first)[detail]

@@ -29,6 +29,7 @@ FIRST, SHOWN = 8, 60
 NOTHING = "–"
 COUNTED = 4
 """The most outcomes that a table counts."""
+BEND = {"estimate": "", "low": "_low", "high": "_high"}
 SHORT = 24
 """The most letters of a setting that stands in one line."""
 
@@ -257,11 +258,14 @@ def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> 
 
 
 def _tested(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """What is known of tests: p, and of a turn the fall from the best value to the end."""
+    """What is known of tests: the fall from a turn to the end, how much an exponent grows along its axis, and p."""
     p = next((name for name in ("p_holm", "p_value") if name in finding.table), "")
+    texts = [number(row[p], 2) if row[p] >= 1e-4 else "< 0.0001" for row in rows] if p else [NOTHING] * len(rows)
     falls = [{"estimate": row.get("fall", np.nan), "low": np.nan, "high": np.nan} for row in rows]
-    texts = ["< 0.0001" if row[p] < 1e-4 else number(row[p], 2) for row in rows] if p else []
-    return [("fall to the end", True, _numbers(falls, "")[0]), ("p, adjusted", True, texts or [NOTHING] * len(rows))]
+    bends = [{end: row.get(f"bend{of}", np.nan) for end, of in BEND.items()} for row in rows]
+    shown = [_numbers(some, "")[0] for some in (falls, bends)]
+    heads = ("fall to the end", "its growth from first to last", "p, adjusted")
+    return [(head, True, some) for head, some in zip(heads, (*shown, texts), strict=True)]
 
 
 def _name(finding: Finding, workload: Workload) -> str:

@@ -39,7 +39,7 @@ def below_one(gamma, depth):
 
 def test_a_sentence_names_the_settings_of_each_side_of_a_split():
     assert sentence(zeros(below_one), TRANSFER) == (
-        "Transfer hurts below 10° at L = 1 (rising to 50° at L = 5), helps above; no effect (exactly 0) for γ ≥ 1.2."
+        "Transfer hurts below 10° at L = 1 (rising to 50° at L = 5), helps above; zero effect for γ ≥ 1.2."
     )
 
 
@@ -54,9 +54,7 @@ def test_a_split_with_one_exception_is_nearly_one():
     lead = groups_of(almost)[0]
     assert (lead.outcome, lead.count, lead.nearly) == (Outcome.LOCATED, 15, True)
     said = sentence(almost, TRANSFER)
-    assert (
-        "10° rising to 50° with depth, helps above in 15 of 24 settings; no effect (exactly 0) in 8; undecided" in said
-    )
+    assert "10° rising to 50° with L, helps above in 15 of 24 settings; zero effect in 8; undecided" in said
     mixed = zeros(lambda gamma, depth: Outcome.UNDECIDED if depth in (1, 5) else below_one(gamma, depth))
     assert not any(group.nearly for group in groups_of(mixed))
 
@@ -67,7 +65,7 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     by_depth = zeros(lambda gamma, depth: Outcome.LOCATED if depth > 2 else Outcome.UNDECIDED)
     assert telling_axis(by_depth) == "depth"
     table = first_table(finding, TRANSFER)
-    assert table.head[1:] == ["found", "no effect (exactly 0)"]  # depth moves the zeros, so medians over it say nothing
+    assert table.head[1:] == ["found", "zero effect"]  # depth moves the zeros, so medians over it say nothing
     assert table.rows[0] == ["0.2", "4", "–"]
     assert table.rows[-1] == ["1.6", "–", "4"]
     assert first_table(by_depth, TRANSFER).head[1:] == [

@@ -62,7 +62,7 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
 
 def test_theory_on_one_side_of_all_means_is_no_plain_agreement():
     above = {"estimate": 1.0, "low": 0.9, "high": 1.1, "theory": 1.02}
-    assert theory_words(slopes(*[above] * 8), TRANSFER)[0] == "theory agrees within 2 %, all 8 means below it"
+    assert theory_words(slopes(*[above] * 8), TRANSFER)[0] == "theory agrees within 2 %, all 8 estimates below it"
     assert theory_words(slopes(*[above] * 7, {**above, "theory": 0.99}), TRANSFER)[-1] == "theory agrees"
 
 
