@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import QUIET, installed, ok, process, python, run
+from documented import blocks
 
 import raysweep
 
@@ -20,9 +21,8 @@ LARGEST_PAGE = 2_000_000  # bytes
 
 
 def block(language, text=README):
-    result = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(result) == 1
-    return result[0]
+    (result,) = blocks(language, text)
+    return result
 
 
 @pytest.fixture

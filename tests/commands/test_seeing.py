@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import QUIET, driving, ok, process, refused, run, until
-from mlflow.tracking import MlflowClient
+from servers import runs_of
 from spaces import sandbox_space, space_over, written
 
 import raysweep
@@ -144,12 +144,8 @@ def test_a_pack_that_would_not_end_in_time_leaves_its_turn_to_a_shorter_one():
 def test_a_trial_keeps_its_log_and_its_run_says_where(executor, sandbox, storage, tmp_path, database):
     asked = sandbox_space(tmp_path, ["speak", "raise"], name="seen")
     found = run(storage, asked, executor=executor, tracking_uri=None)
-    client = MlflowClient(f"sqlite:///{database}")
-    experiment = client.get_experiment_by_name("seen")
-    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
-    logs = {
-        run.data.params["x"]: Path(run.data.tags["raysweep.folder"]) / run.data.tags["raysweep.logs"] for run in runs
-    }
+    told = [(run.data.params["x"], run.data.tags) for run in runs_of(database, "seen", "cell")]
+    logs = {x: Path(tags["raysweep.folder"]) / tags["raysweep.logs"] for x, tags in told}
     assert logs["0"].parent == (found.folder / "logs").resolve()
     spoken = logs["0"].read_text()
     if executor == "ray":
@@ -164,9 +160,7 @@ def test_runs_in_mlflow_are_by_choice_and_stay_so(runs_per, count, sandbox, stor
     asked = sandbox_space(tmp_path, ["compute"] * 3, name="seen")
     run(storage, asked, runs_per=runs_per, tracking_uri=None)
     raysweep.sweep.sync("seen", storage=storage, say=lambda line: None)
-    client = MlflowClient(f"sqlite:///{database}")
-    experiment = client.get_experiment_by_name("seen")
-    kinds = [run.data.tags["raysweep.kind"] for run in client.search_runs([experiment.experiment_id])]
+    kinds = [run.data.tags["raysweep.kind"] for run in runs_of(database, "seen")]
     assert sorted(kinds) == ["cell"] * count + ["sweep"]
     other = "pack" if runs_per == "cell" else "cell"
     with pytest.raises(raysweep.errors.InputError, match=f"--runs-per: seen is mirrored per {runs_per}"):

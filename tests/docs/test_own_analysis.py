@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import installed
-from documented import DOCS
+from documented import DOCS, blocks
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from spaces import small_space
@@ -21,7 +21,7 @@ QUIET = {"tracking_uri": "none", "say": lambda line: None}
 
 
 def block(language):
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (found,) = blocks(language, PAGE)
     return found
 
 

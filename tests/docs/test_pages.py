@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import QUIET, TESTS, ok, run
-from documented import DOCS
+from documented import DOCS, blocks
 
 import raysweep
 from raysweep import workloads
@@ -45,9 +45,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, HOME / "clusters" / "README.md"], ids=lambda page: f"{page.parent.name}-{page.name}"
-)
+@pytest.mark.parametrize("page", LINKED, ids=named(LINKED))
 def test_every_relative_link_and_image_leads_to_a_file_of_the_repository_and_every_block_is_closed(page):
     whole = page.read_text()
     fences = re.findall(r"^ *(```\w*) *$", whole, re.MULTILINE)
@@ -115,8 +113,11 @@ def test_every_run_of_a_packaged_space_can_be_planned(page, call, storage):
 
 
 def test_the_analyses_that_are_shown_with_words_are_taken():
-    blocks = re.findall(r"^```yml\n(.*?)^```$", (DOCS / "analyses.md").read_text(), re.MULTILINE | re.DOTALL)
-    shown = [entry for block in blocks for entry in yaml.safe_load(block)["analysis"]]
+    shown = [
+        entry
+        for block in blocks("yml", (DOCS / "analyses.md").read_text())
+        for entry in yaml.safe_load(block)["analysis"]
+    ]
     entries = [(entry, options) for entry in shown for options in entry.values() if "words" in options]
     assert len(entries) == 3
     for entry, options in entries:
@@ -135,7 +136,7 @@ def test_the_space_of_the_reference_can_be_planned_and_its_table_has_every_key(c
     from raysweep.space.search_options import SEARCHES
 
     text = (DOCS / "spaces.md").read_text()
-    (space,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (space,) = blocks("yaml", text)
     (tmp_path / "my-space.yaml").write_text(space)
     told = ok(call("run", tmp_path / "my-space.yaml", "--storage", storage, *QUIET, "--dry-run"))
     assert yaml.safe_load(space)["name"] in told.out
@@ -157,8 +158,7 @@ def test_every_kind_of_analysis_stands_in_its_table_with_its_options():
 
 def test_rows_of_several_sweeps_can_be_asked_in_three_lines(storage, tmp_path, monkeypatch, call):
     """The recipe for DuckDB, which raysweep does not install: its query runs where DuckDB is, its files everywhere."""
-    text = (DOCS / "running.md").read_text()
-    (recipe,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (recipe,) = blocks("python", (DOCS / "running.md").read_text())
     assert len([line for line in recipe.splitlines() if line]) == 3
     space = {"workload": "linear_transfer", "axes": {"overlap_angle": [10, 80]}, "fixed": {"dim": 20}, "seeds": 3}
     for name in ("one", "other"):

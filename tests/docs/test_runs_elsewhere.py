@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from documented import DOCS
+from documented import DOCS, blocks
 
 from raysweep.main import cli
 from raysweep.query import sources
@@ -18,8 +18,7 @@ PAGE = (DOCS / "runs_elsewhere.md").read_text()
 
 
 def test_the_example_finds_both_best_rates_and_prints_what_stands_below_it(capsys):
-    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (printed,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (code,), (printed,) = blocks("python", PAGE), blocks("text", PAGE)
     names = {}
     exec(code, names)
     assert capsys.readouterr().out == printed

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import QUIET, assert_same_rows, ok
 from language_fixtures import rows
+from servers import runs_of
 from spaces import STEP, language_space, written
 
 from raysweep import workloads
@@ -164,22 +165,14 @@ def test_stages_of_other_code_can_be_computed_again(older, call, space):
 
 
 def test_mlflow_names_the_stages_as_the_store_does(call, storage, database, space):
-    import mlflow
-
     ok(call("run", space(), "--storage", storage, "--no-report"))
-    uri = f"sqlite:///{database}"
-    result = mlflow.MlflowClient(uri).search_runs(
-        [mlflow.MlflowClient(uri).get_experiment_by_name("small").experiment_id],
-        filter_string="tags.`raysweep.kind` = 'cell'",
-    )
-    tagged = {run.info.run_id: run.data.tags["raysweep.stage_ids"].split() for run in result}
-    assert len(tagged) == 6
+    tagged = [run.data.tags["raysweep.stage_ids"].split() for run in runs_of(database, "small", "cell")]
+    assert len({tuple(ids[2:]) for ids in tagged}) == len(tagged) == 6
     stored = set(Store(storage / "store").stages())
-    for ids in tagged.values():
+    for ids in tagged:
         assert len(ids) == 6  # two seeds: a pretraining, a fine-tuning and an evaluation each
         assert len(stored.intersection(ids)) == 2
-    assert stored == stored.intersection(*[{stage for ids in tagged.values() for stage in ids}])
-    assert len({tuple(ids[2:]) for ids in tagged.values()}) == 6
+    assert stored <= {stage for ids in tagged for stage in ids}
 
 
 def test_the_memory_of_a_part_is_asked_for_again():

@@ -1,6 +1,7 @@
 """A trial of several workers gives the rows of one, whatever becomes of a worker and wherever the workers are."""
 
 import functools
+import re
 import signal
 import socket
 from unittest import mock
@@ -121,6 +122,14 @@ def test_resources_that_depend_on_the_cell(ray_cluster, sandbox, storage, deadli
     assert logs == in_gangs
     assert len(packs) > len(in_gangs) > 0
     assert_same_rows(rows(sweep), rows(run(storage / "inline", asked, executor="inline")))
+
+
+@pytest.mark.long
+def test_a_dry_run_says_which_gangs_there_are_and_what_they_cost(call):
+    output = call("run", "four_axes_language", "--dry-run").out
+    for gpus in ("1 GPU and 1 core each", "2 GPUs and 2 cores, a gang of 2", "4 GPUs and 4 cores, a gang of 4"):
+        assert f"packs on {gpus}" in output, output
+    assert re.search(r"together [\d.]+ GPU-(minutes|hours); a plain grid, .* GPU-hours: [\d.]+ times as much", output)
 
 
 def test_rows_are_shared_out_whole_and_evenly():

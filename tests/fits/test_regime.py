@@ -188,8 +188,6 @@ def test_the_papers_case_is_told_by_the_losses_at_the_tuned_rate(in_domain, pret
     section = regime_kind.run(Question(frame, options, workloads.get("language"), "regime"))
     table = section.tables["regime_slopes"]
     assert table["paper_case"].tolist() == [case]
-    alone = regime_kind.run(Question(frame, {**options, "metrics": []}, workloads.get("language"), "regime"))
-    assert alone.tables["regime_slopes"]["paper_case"].isin(["", None]).all()
 
 
 @pytest.mark.parametrize(("first", "ratio"), [(1.0, 4 / 8), (-1.0, (4 + 4 / 0.5) / 8)])

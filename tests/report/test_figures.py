@@ -15,7 +15,7 @@ from raysweep.analyses.series import CurvesPlot, Panel, Series, laid_out
 from raysweep.report.figures.drawing import by_numbers, hidden, level
 from raysweep.report.figures.fitted_places import draw_places
 from raysweep.report.figures.lines import draw_curves, height_at
-from raysweep.report.figures.phase_diagram import Grid, edges
+from raysweep.report.figures.phase_diagram import Grid, edges, segments
 from raysweep.report.figures.scales import set_scale
 from raysweep.report.figures.style import styled
 
@@ -132,3 +132,9 @@ def test_a_place_that_is_not_located_has_a_dotted_bar_where_it_may_lie():
     dotted = [bar.tolist() for one in bars for bar in one.get_segments()]
     assert dotted == [[[2, 15], [2, 40]], [[3, 25], [3, 40]], [[4, 10], [4, 40]]]
     assert caption.endswith("Dotted: where it may lie.")
+
+
+def test_zeros_of_a_closed_form_join_the_nearest_ones_and_none_that_are_far():
+    roots = [np.array([10.0, 50.0]), np.array([12.0]), np.array([80.0])]
+    assert segments(np.array([1.0, 2.0, 3.0]), roots, 90.0).tolist() == [[[10, 12], [1, 2]]]
+    assert segments(np.array([1.0, 2.0]), [np.empty(0)] * 2, 90.0).shape == (0, 2, 2)

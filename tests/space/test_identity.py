@@ -110,26 +110,20 @@ def test_every_module_that_a_workload_computes_with_is_one_of_its_sources(name):
 
 def imported(path):
     """The modules of raysweep that a file imports or names ("module:function"), those for type checkers apart."""
-    result = set()
-
-    def visit(node):
+    names, nodes = set(), [ast.parse(path.read_text())]
+    for node in nodes:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            return
-        names = []
+            continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
-            names = [entry.name for entry in node.names]
+            names |= {entry.name for entry in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative imports are not followed"
             inner = [f"{node.module}.{entry.name}" for entry in node.names]
-            names = [name if is_module(name) else str(node.module) for name in inner]
+            names |= {name if is_module(name) else str(node.module) for name in inner}
         elif isinstance(node, ast.Constant) and re.fullmatch(r"raysweep(\.\w+)+(:\w+)?", str(node.value)):
-            names = [str(node.value).partition(":")[0]]
-        result.update(name for name in names if name.startswith("raysweep.") and is_module(name))
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(ast.parse(path.read_text()))
-    return result
+            names.add(str(node.value).partition(":")[0])
+    return {name for name in names if name.startswith("raysweep.") and is_module(name)}
 
 
 def is_module(name):

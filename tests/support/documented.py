@@ -9,9 +9,10 @@ DOCUMENT = (DOCS / "staged_workloads.md").read_text()
 EXAMPLE = DOCS / "digits" / "digits"
 
 
-def blocks(language="python"):
-    result = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-    return [textwrap.dedent(text) for _, text in result]
+def blocks(language="python", document=DOCUMENT):
+    """The fenced blocks of a language in a page."""
+    result = re.findall(rf"^ *```{language}\n(.*?)^ *```$", document, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(text) for text in result]
 
 
 def block(having):

@@ -68,6 +68,15 @@ def database(storage, template):
     return Path(shutil.copy(template, storage / "mlflow.db"))
 
 
+def runs_of(database, experiment, kind=""):
+    """The runs of an experiment that are not deleted, by MLflow's own client; of a kind: cell, pack or sweep."""
+    import mlflow
+
+    client = mlflow.MlflowClient(f"sqlite:///{database}")
+    wanted = f"tags.`raysweep.kind` = '{kind}'" if kind else ""
+    return list(client.search_runs([client.get_experiment_by_name(experiment).experiment_id], wanted))
+
+
 @pytest.fixture
 def slow_database(database):
     """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ok, sql
+from servers import runs_of
 from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
@@ -28,9 +29,7 @@ def points(database):
 def test_a_cell_has_the_mean_curve_of_each_stage_and_a_replay_adds_nothing(call, sandbox, storage, database, tmp_path):
     space = written(tmp_path, logging_space())
     ok(call("run", space, "--executor", "inline", "--no-report", "--storage", storage))
-    client = server.connect(f"sqlite:///{database}")
-    experiment = client.get_experiment_by_name("logged")
-    runs = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'cell'")
+    client, runs = server.connect(f"sqlite:///{database}"), runs_of(database, "logged", "cell")
     assert len(runs) == 4
     for run in runs:
         epochs, rate = int(run.data.params["epochs"]), float(run.data.params["rate"])
@@ -119,9 +118,7 @@ def test_the_sweep_s_own_run_has_a_tag_for_each_answer_of_the_report(tmp_path):
     sweep = raysweep.run(
         "quickstart", storage=tmp_path, tracking_uri=uri, executor="inline", seeds=3, axes=AXES, say=lambda line: None
     )
-    client = server.connect(uri)
-    experiment = client.get_experiment_by_name("quickstart")
-    (parent,) = client.search_runs([experiment.experiment_id], "tags.`raysweep.kind` = 'sweep'")
+    (parent,) = runs_of(tmp_path / "mlflow.db", "quickstart", "sweep")
     tags = {key: value for key, value in parent.data.tags.items() if key.startswith("raysweep.finding.")}
     report = json.loads((Path(str(sweep.folder)) / "report" / "report.json").read_text())
     assert tags == {f"raysweep.finding.{one['name']}": one["answer"] for one in report["findings"]}

@@ -225,7 +225,7 @@ class Sheet(Generic[Line]):
         elif len(lines) > 1:
             named = spread([lines[index] for index in sorted(lines)], NAMED)
             marks = [mark(one.label, color=one.colour, marker=one.marker, **look) for one in named]
-            legend(self.figure, marks, "upper", len(marks), title=self.title)
+            legend(self.figure, marks, "upper", title=self.title)
 
 
 def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0) -> Sheet[Line]:
@@ -282,21 +282,21 @@ def mark(label: str, **look: Any) -> Line2D:
     return Line2D([], [], **{"color": GREY, "linestyle": "none", **look}, label=label)
 
 
-def in_lines(text: str, longest: int = LONGEST_SETTING) -> str:
-    """Break a long text of several settings into lines of at most `longest` letters, where there are commas."""
+def in_lines(text: str) -> str:
+    """Break a long text of several settings into lines where there are commas."""
     parts = text.replace(" ", "\xa0").replace(",\xa0", ", ")
-    return textwrap.fill(parts, longest, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
+    return textwrap.fill(parts, LONGEST_SETTING, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
 
 
-def legend(figure: Figure, handles: Sequence[Any], side: str, columns: int, **look: Any) -> None:
+def legend(figure: Figure, handles: Sequence[Any], side: str, **look: Any) -> None:
     """Add a legend above ("upper") or below ("lower") all panels, with as many columns as fit. Rows make it higher."""
     longest = max(len(str(handle.get_label())) for handle in handles) + MARK
-    ncols = min(len(handles), columns, max(1, int(figure.get_size_inches()[0] * LETTERS // longest)))
+    ncols = min(len(handles), max(1, int(figure.get_size_inches()[0] * LETTERS // longest)))
     figure.legend(handles=handles, loc=f"outside {side} center", ncols=ncols, **look)
     figure.set_figheight(figure.get_figheight() + ROW * (-(-len(handles) // ncols) - 1))
 
 
-def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> str:
+def legend_below(figure: Figure, entries: Sequence[Any]) -> str:
     """Add a legend under all panels, and return the sentences of its entries for the caption. A single mark that the
     caption explains gets no legend.
 
@@ -305,7 +305,7 @@ def legend_below(figure: Figure, entries: Sequence[Any], columns: int = 4) -> st
     shown = [entry if isinstance(entry, tuple) else (entry, "") for entry in entries if entry]
     marks = [entry for entry in shown if entry[0]]
     if len(marks) > 1 or any(not sentence for _, sentence in marks):
-        legend(figure, [handle for handle, _ in marks], "lower", columns)
+        legend(figure, [handle for handle, _ in marks], "lower")
     return " ".join(sentence for _, sentence in shown if sentence)
 
 

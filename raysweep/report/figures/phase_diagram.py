@@ -98,10 +98,7 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         outcomes & {*AT} - {Outcome.LOCATED}
         and drawing.mark("sign change beyond", color=FIT, marker=">", markerfacecolor="white", markersize=6),
         any(tested) and drawing.mark("theory", **TESTED),
-        not all(tested)
-        and drawing.mark(
-            "theory, not tested" if any(tested) else "theory", color=THEORY, linewidth=1.2, linestyle="--"
-        ),
+        not all(tested) and drawing.mark("theory, not tested" if any(tested) else "theory", **UNTESTED),
         *references,
         gaps and Patch(color=MISSING, label="not computed"),
     ]

@@ -31,7 +31,14 @@ STRIP = 0.09
 NAMED = 10
 """Bars of importance."""
 LOOKS: dict[str, dict[str, Any]] = {
-    "run": {"marker": "o", "color": RUN, "markersize": 4.2, "markeredgecolor": "white", "markeredgewidth": 0.4},
+    "run": {
+        "marker": "o",
+        "alpha": 0.85,
+        "color": RUN,
+        "markersize": 4.2,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.4,
+    },
     "first": {"marker": "o", "color": FIRST, "markersize": 6.2, "markeredgecolor": FIT, "markeredgewidth": 0.7},
     "stopped": {"marker": "o", "color": STOP, "markersize": 4.2, "markerfacecolor": "white"},
     "lost": {"marker": "x", "color": GONE, "markersize": 4.5},
@@ -54,11 +61,9 @@ def draw_history(plot: HistoryPlot, finding: Finding, workload: Workload) -> tup
     best = drawing.mark(
         "best mean so far" if len(plot.at) < len(plot.runs.at) else "best so far", color=FIT, linestyle="-"
     )
-    drawing.legend_below(figure, [best, *handles], columns=5)
-    return (
-        figure,
-        f"{called(plot.metric, workload)} of {counted(len(plot.runs.at), 'run')}; the line is the best so far.",
-    )
+    drawing.legend_below(figure, [best, *handles])
+    runs = counted(len(plot.runs.at), "run")
+    return figure, f"{called(plot.metric, workload)} of {runs}; the line is the best so far."
 
 
 @drawing.draw.register(ImportancePlot)
@@ -73,7 +78,7 @@ def draw_importance(plot: ImportancePlot, finding: Finding, workload: Workload) 
     panel.set_xlabel(axis_label(plot.axis.name, workload))
     panel.set_ylabel(axis_label(plot.metric, workload))
     _draw_shares(bars, plot, workload)
-    drawing.legend_below(figure, handles, columns=5)
+    drawing.legend_below(figure, handles)
     scale = " on the scale of the figure" if panel.get_yscale() != "linear" else ""
     shares = f"Right: the share of its variance over ok configurations that each axis carries alone{scale}."
     about = f"{called(plot.metric, workload)} of each run over the most important axis."
@@ -108,7 +113,7 @@ def draw_slices(plot: SlicesPlot, finding: Finding, workload: Workload) -> tuple
         panel.set_xlabel(axis_label(axis.name, workload))
     for panel in panels[:: drawing.columns_of_panels(panels)]:
         panel.set_ylabel(axis_label(plot.metric, workload))
-    drawing.legend_below(figure, handles, columns=5)
+    drawing.legend_below(figure, handles)
     caption = f"{called(plot.metric, workload)} of each run over each axis, the most important axis first."
     if len(plot.axes) < plot.every:
         caption += f" {len(plot.axes)} of {plot.every} axes are shown."
@@ -202,15 +207,13 @@ def _draw_runs(panel: Axes, x: np.ndarray, runs: Runs, told: Told = ()) -> list[
         ),
         ("first", f"run of the {SHOWN} best", good & runs.first, ring),
     )
-    handles = []
+    handles = list[Any]()
     for place, (look, label, chosen, more) in enumerate(groups):
         if chosen.any():
-            style = {"linestyle": "none", **LOOKS[look], **more}
+            height, transform = runs.value[chosen], panel.transData
             if look == "lost":
-                up, height = panel.get_xaxis_transform(), STRIP / 2 if runs.turn == "max" else 1 - STRIP / 2
-                panel.plot(x[chosen], np.full(chosen.sum(), height), transform=up, zorder=3, **style)
-            else:
-                alpha = 0.85 if look == "run" else 1.0
-                panel.plot(x[chosen], runs.value[chosen], zorder=2.2 + place / 2, alpha=alpha, **style)
-            handles.append(drawing.mark(label, **{**LOOKS[look], **more}))
+                strip = STRIP / 2 if runs.turn == "max" else 1 - STRIP / 2
+                height, transform = np.full(chosen.sum(), strip), panel.get_xaxis_transform()
+            style = {"linestyle": "none", "transform": transform, "zorder": 2.2 + place / 2, **LOOKS[look], **more}
+            handles += panel.plot(x[chosen], height, label=label, **style)
     return handles[::-1]

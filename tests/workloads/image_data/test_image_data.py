@@ -1,8 +1,6 @@
 """Images by name: the files that are read, and what is said of files that are not what they should be."""
 
-import ast
 import sys
-from pathlib import Path
 
 import image_files
 import numpy as np
@@ -11,7 +9,6 @@ import torch
 from conftest import process
 from sklearn.datasets import load_digits
 
-import raysweep
 from raysweep.errors import InputError
 from raysweep.workloads import image_data, image_regression
 from raysweep.workloads.image_data.vision_library import torchvision
@@ -153,13 +150,3 @@ def test_a_torchvision_for_another_torch_is_one_line_that_says_what_to_install(t
     assert message.startswith("torchvision: cannot be imported beside torch 2.15.0+cpu (")
     assert "install both for cpu: pip install --force-reinstall torch torchvision" in message
     assert "\n" not in message
-
-
-@pytest.mark.long
-def test_it_is_imported_nowhere_else():
-    root = Path(raysweep.__file__).parent
-    for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any(name.partition(".")[0] == "torchvision" for name in names), path
