@@ -207,16 +207,11 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture(params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
-def kind(request):
-    """The kind of GPU: one that is pretended, and a real one where there is one."""
-    return str(request.param)
-
-
-@pytest.fixture
-def a_gpu(kind):
+def a_gpu(request):
+    """A GPU: one that is pretended, and a real one where there is one."""
     from pretend_cuda import pretended_gpu
 
-    return pretended_gpu if kind == "pretended" else contextlib.nullcontext
+    return pretended_gpu if request.param == "pretended" else contextlib.nullcontext
 
 
 @pytest.fixture

@@ -284,10 +284,13 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     near = bool(theory.abs().min() > SMALL * theory.abs().max()) or "°" in far
     if every >= FEWEST and near and ((apart > 0).all() or (apart < 0).all()):
         side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
-        sides = (f"agrees within {far}, all {every} {noun} {side} it", f"within {far}, all {every} {noun} {side}")
-        return [f"theory {text}" for text in (*sides, f"within {far}, all {side}", "agrees")]
+        forms = [
+            f"theory agrees within {far}, all {every} {noun} {side} it",
+            f"all {every} {noun} up to {far} {side} theory",
+        ]
+        return [*forms, f"all up to {far} {side} theory", f"theory within {far}", "theory agrees"]
     inside = some_of(every - outside, every, "interval")
-    forms = [f"theory agrees within {far} and {inside}", f"theory agrees within {far}", f"theory within {far}"]
+    forms = [f"theory agrees within {far} and lies in {inside}", f"theory agrees within {far}", f"theory within {far}"]
     return [*(forms if near else []), "theory agrees"]
 
 

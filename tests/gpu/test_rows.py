@@ -64,7 +64,7 @@ def test_recorded_steps_are_those_that_are_not():
     assert runs[0][-1] < runs[0][0]
 
 
-@pytest.mark.usefixtures("gpu")
+@pytest.mark.gpu
 @pytest.mark.parametrize("loss_on", ["population", "samples"])
 def test_a_step_of_a_relu_network_never_waits(loss_on):
     stream = np.random.default_rng(0)

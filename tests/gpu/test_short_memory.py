@@ -75,17 +75,12 @@ def test_a_gpu_with_little_memory_computes_less_at_a_time_and_keeps_rows_togethe
     assert not [line for line in said if "cannot be computed" in line]
 
 
-SIZES = {
-    "pretended": {"pretrain_batch": 32},
-    "real": {"preset": "15m", "pretrain_batch": 64, "pretrain_length": 2**17, "finetune_batch": 64},
-}
-
-
-@pytest.mark.long
-def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(kind, a_gpu, tmp_path, caplog):
+@pytest.mark.gpu
+def test_half_of_the_memory_that_a_row_takes_is_enough_for_it(tmp_path, caplog):
     caplog.set_level(logging.INFO, "raysweep")
-    usual, seeds = {**QUICK, "sharpness_iterations": 0, **SIZES[kind]}, np.zeros(1, np.int64)
-    with a_gpu(), devices.granted(1):
+    large = {"preset": "15m", "pretrain_batch": 64, "pretrain_length": 2**17, "finetune_batch": 64}
+    usual, seeds = {**QUICK, "sharpness_iterations": 0, **large}, np.zeros(1, np.int64)
+    with devices.granted(1):
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         (plain,) = compute_rows(job(tmp_path / "plain", ROWS[:1], usual), seeds, seeds)

@@ -52,9 +52,9 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     )
     bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
     agrees = theory_words(slopes(inside, inside, bound), TRANSFER)[0]
-    assert agrees == "theory agrees within 9.1 % and both intervals"
+    assert agrees == "theory agrees within 9.1 % and lies in both intervals"
     one = theory_words(slopes(inside, outside, exact), TRANSFER)[0]  # 1 in 10 such pairs miss one
-    assert one == "theory agrees within 9.1 % and 1 of 2 intervals"
+    assert one == "theory agrees within 9.1 % and lies in 1 of 2 intervals"
     two = theory_words(slopes(inside, outside, outside, exact), TRANSFER)
     assert two == ["theory is outside 2 of 3 intervals, by at most 9.1 %", "theory differs in 2 of 3"]
     assert theory_words(slopes(outside, exact), TRANSFER) == ["theory, 1.1, differs"]
