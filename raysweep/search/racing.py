@@ -259,8 +259,7 @@ def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, interva
 
 def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, interval: Fitted, draws: int) -> np.ndarray:
     """The counts with more that says of the curve's shape: the unknown points; else twice the draws of those where the
-    interval lies and beside it, or else of all, up to `SHAPED` (up to `draws` if they are more and the place is not
-    located)."""
+    interval lies and beside it, or else of all, up to `SHAPED`, or `draws` if more and the place is not located."""
     if len(unknown):
         return raised(curve.counts, unknown, min(draws, BEGIN))
     most = max(draws, SHAPED) if math.isnan(interval.place) else SHAPED
