@@ -98,23 +98,6 @@ def test_a_description_from_a_storage_is_checked_and_never_imported():
             restore({**space, "function": {key: value for key, value in plain.items() if key != gone}})
 
 
-def test_the_digest_is_that_of_what_a_function_does():
-    from raysweep.space.function_digest import of_function as digest_of
-
-    def made(text):
-        space = {"__name__": "__main__"}
-        exec(text, space)
-        return space["train"]
-
-    once = digest_of(made("K = 1\ndef train(x, seed):\n    return K * x"))
-    assert digest_of(made("\n\nK = 1\nL = 2\ndef train(x, seed):\n    return K * x")) == once
-    assert digest_of(made("K = 2\ndef train(x, seed):\n    return K * x")) != once
-    assert digest_of(made("K = 1\ndef train(x, seed):\n    return K + x")) != once
-    helped = "def help(x):\n    return {}\ndef train(x, seed):\n    return help(x)"
-    assert digest_of(made(helped.format("x"))) != digest_of(made(helped.format("2 * x")))
-    assert digest_of(functools.partial(made("K = 1\ndef train(x, seed):\n    return K * x"), x=1)) != once
-
-
 FILE = """import argparse
 from sharing_out import share
 import other

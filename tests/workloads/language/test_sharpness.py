@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
-from language_rows import QUICK, columns_of, compute, pretrained
+from language_rows import QUICK, columns_of, compute
 
 from raysweep.stages.store import Store
-from raysweep.workloads.language import corpus, evaluation
-from raysweep.workloads.language.model_config import config_of
 
 CURVED = {"sharpness_iterations": 2}
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -46,21 +43,3 @@ def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store):
     beyond = metrics["sensitivity"] - metrics["quadratic_sensitivity"]
     np.testing.assert_allclose(metrics["sensitivity_beyond_quadratic"], beyond, atol=2e-6)
     assert (np.abs(beyond) > 1e-4).all()
-
-
-@pytest.mark.long
-def test_half_the_trace_is_what_noise_costs_on_average(store):
-    """On the language model itself, over the noises of many draws at one model."""
-    row = {name: values[0] for name, values in columns_of({}, **QUICK).items()}
-    shape = config_of(row)
-    weights = pretrained(row, 0, Store(store))["weights"]
-    held_out = corpus.mixture_of(row).source.held_out("test", 16, shape.context)
-    quadratic = evaluation.quadratic_of(weights, held_out, shape)
-    changes = []
-    for seed in range(120):
-        noise = np.concatenate([part.noise(seed).ravel() for part in shape.parts()])
-        changes.append(quadratic.change(0.5 * torch.tensor(noise, dtype=torch.float32)))
-    result = evaluation.curvature(quadratic, shape, 60, 0)["hessian_trace"]
-    error = np.std(changes) / np.sqrt(len(changes))
-    assert np.mean(changes) == pytest.approx(0.5 * 0.5**2 * result, abs=4 * error)
-    assert 0.5 * 0.5**2 * result > 6 * error
