@@ -57,24 +57,6 @@ def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_s
         assert (extremum.status, extremum.reason) == ("monotone", reason)
 
 
-@pytest.mark.parametrize(
-    ("turn", "slope", "reason", "side"),
-    [
-        ("min", -1, Reason.IMPROVES_THROUGHOUT, "low"),
-        ("min", 1, Reason.DEGRADES_THROUGHOUT, "high"),
-        ("max", 1, Reason.IMPROVES_THROUGHOUT, "low"),
-        ("max", -1, Reason.DEGRADES_THROUGHOUT, "high"),
-    ],
-)
-def test_a_straight_line_is_said_to_improve_or_degrade(turn, slope, reason, side):
-    x = np.arange(1.0, 12.0)
-    values = slope * x + 0.01 * np.random.default_rng(0).standard_normal((6, 11))
-    fit = fit_inflection(frame_of(x, values), "x", "loss", "seed", turn=turn)
-    assert fit.status == "monotone"
-    assert fit.table["reason"].item() == reason
-    assert np.isfinite(getattr(fit, side))  # improving: the place lies beyond a lower bound
-
-
 # Advice
 
 

@@ -14,22 +14,6 @@ from raysweep.fits.statistics import t_quantile
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
 
-def test_draws_that_are_missing_far_from_the_zero_do_not_move_it():
-    """A search gives the cells near the zero more draws than the others; each draw has a shift of its own."""
-    x, rng = np.linspace(0, 1, 9), np.random.default_rng(2)
-    errors, widths = [], []
-    for _ in range(12):
-        root = rng.uniform(0.4, 0.6)
-        values = np.cos(2 * x) - np.cos(2 * root) + 0.3 * rng.standard_normal((40, 1)) * (0.5 + x)
-        few = np.where((np.arange(40) < 5)[:, None] | (np.abs(x - root) < 0.2), values, np.nan)
-        every, some = find_zero(x, values, 0.95), find_zero(x, few, 0.95)
-        assert some.status == "located"
-        errors.append((some.crossings[0].estimate - every.crossings[0].estimate) / (every.high - every.low))
-        widths.append((some.high - some.low) / (every.high - every.low))
-    assert np.abs(errors).max() < 0.3
-    assert 0.9 < np.median(widths) < 1.3
-
-
 @pytest.mark.parametrize("draws", [4, 8])
 def test_intervals_of_few_draws_are_as_wide_as_student_s_t_says_at_every_level(draws):
     """Nine slices at once are read at 99.4 %, where the t of few draws is far beyond a normal number. Draws that differ
