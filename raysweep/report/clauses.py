@@ -216,19 +216,17 @@ def share(finding: Finding, group: Group, workload: Workload) -> str:
 
 
 def of_each(finding: Finding, group: Group) -> str:
-    """Of two axes of words, the values of one with those of the other for which they have the outcome: "a and b (x, y),
-    c (x)"; and in how many settings there is another outcome. Empty if these are many words."""
+    """Of two axes of words, in how many settings each value of one has the outcome: " in 3 of 12 settings (a 2, b 1)";
+    and in how many there is another outcome. Empty if these are many words."""
     table, varied = finding.table, varying(finding.keys, finding.table)
     words = all(isinstance(value, str) for key in varied for value in table[key])
     if group.count == len(table) or len(varied) != 2 or not words or (len(group.where) == 1 and not group.nearly):
         return ""
-    key, with_it = telling_axis(finding), dict[tuple[str, ...], list[str]]()
-    (other,) = (one for one in varied if one != key)
-    for value, some in table[table["outcome"] == group.outcome].groupby(other):
-        with_it.setdefault(tuple(some[key]), []).append(str(value))
-    said = ", ".join(f"{' and '.join(values)} ({', '.join(those)})" for those, values in with_it.items())
+    counts = table.loc[table["outcome"] == group.outcome, telling_axis(finding)].value_counts()
+    said = ", ".join(f"{value} {count}" for value, count in counts.items())
     (rest,) = set(table["outcome"]) - {group.outcome}
-    return f" for {said}; {outcome_words(rest, finding)} in {len(table) - group.count}" * (len(with_it) <= FEW)
+    some = f" in {some_of(group.count, len(table), 'setting')} ({said}); {outcome_words(rest, finding)}"
+    return f"{some} in {len(table) - group.count}" * (len(counts) <= FEW)
 
 
 def either(texts: Sequence[str]) -> str:
@@ -282,13 +280,13 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         some = f"{outside} of {every}"
         return [f"theory is outside {some} intervals, by at most {far}", f"theory differs in {some}"]
     near = bool(theory.abs().min() > SMALL * theory.abs().max()) or "°" in far
-    if every >= FEWEST and near and ((apart > 0).all() or (apart < 0).all()):
-        side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
-        sides = (f"agrees within {far}, all {every} {noun} {side} it", f"within {far}, all {every} {noun} {side}")
-        return [f"theory {text}" for text in (*sides, f"within {far}, all {side}", "agrees")]
+    if not near:
+        return ["theory agrees"]
+    side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
+    one_sided = every >= FEWEST and bool((apart > 0).all() or (apart < 0).all())
     inside = some_of(every - outside, every, "interval")
-    forms = [f"theory agrees within {far} and {inside}", f"theory agrees within {far}", f"theory within {far}"]
-    return [*(forms if near else []), "theory agrees"]
+    forms = [f"theory within {far} and in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
+    return [*forms, f"theory in {inside}" if outside else f"theory within {far}", "theory agrees"]
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

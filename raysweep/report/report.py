@@ -229,6 +229,8 @@ def page_of(
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
     given = all(error_column(frame, one.metric, workload) for one in sure)
     early = missing and parts and not about.reload and undecided(findings[0])
+    if early:  # later answers are folded, too
+        parts[1:] = [replace(one, question="", first=None) for one in parts[1:]]
     return {
         "sweep": about.sweep,
         "question": asked,

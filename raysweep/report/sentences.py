@@ -133,7 +133,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     in_all = unique(f"{where} ({some})" if where else part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
-    return [in_all if detail or not every_named else unique(where or part, "") for detail in range(DETAILS)]
+    in_brief = unique(where or part, "") if every_named else in_all
+    return [in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
@@ -146,7 +147,8 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
         shortest = brief_words(finding, group, workload, whose="")
-        forms = [text + (which(finding, group, workload) or count), text + count, shortest + count]
+        named = which(finding, group, workload) or count
+        forms = [text + named, shortest + (named if group.count == 1 else count), shortest + count]
         if len(edges) > 1 and group in edges:
             forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS
         for said, form in zip(out, forms, strict=True):
@@ -249,8 +251,8 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group: first the best, then places if a quarter of settings have one, then the most frequent."""
-    located = group.outcome == Outcome.LOCATED and 4 * group.count >= len(finding.table)
+    """The place of a group: first the best, then places if a third of settings have one, then the most frequent."""
+    located = group.outcome == Outcome.LOCATED and 3 * group.count >= len(finding.table)
     return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
 
@@ -291,7 +293,7 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
         out = f", beside {settings(base, workload)}"
     elif bends := facts.get("bends"):
         most = number(table.loc[table["bends"], "bend"].abs().max(), 2)
-        out = f"; exponent varies by {'up to ' * (bends > 1)}{most}"
+        out = f"; local exponents vary by {'up to ' * (bends > 1)}{most}"
     return unique(out, "")
 
 

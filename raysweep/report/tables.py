@@ -264,7 +264,7 @@ def _tested(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> list[Column]
     falls = [{"estimate": row.get("fall", np.nan), "low": np.nan, "high": np.nan} for row in rows]
     bends = [{end: row.get(f"bend{of}", np.nan) for end, of in BEND.items()} for row in rows]
     shown = [_numbers(some, "")[0] for some in (falls, bends)]
-    heads = ("fall to the end", "its growth from first to last", "p, adjusted")
+    heads = ("fall to the end", "change of the local exponent", "p, adjusted")
     return [(head, True, some) for head, some in zip(heads, (*shown, texts), strict=True)]
 
 

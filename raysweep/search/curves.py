@@ -166,7 +166,7 @@ def shape_and_draws(half: float, even: float, wanted: float) -> tuple[bool, floa
     return shape > MOSTLY * wanted**2, min(times, 4.0)
 
 
-def raised(counts: np.ndarray, points: np.ndarray, draws: int) -> np.ndarray:
+def raised(counts: np.ndarray, points: np.ndarray, draws: int | np.ndarray) -> np.ndarray:
     """The counts with at least so many draws at these points."""
     more = counts.copy()
     more[points] = np.maximum(more[points], draws)

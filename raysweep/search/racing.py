@@ -25,6 +25,7 @@ from raysweep.search.curves import (
     EVEN,
     LEAST,
     MANY,
+    MOSTLY,
     OPEN,
     REACHED,
     Choice,
@@ -45,6 +46,7 @@ MARGIN = 0.9  # an interval is so many times as wide as the noise beside the bes
 REACH = 2  # so many cells on each side of the best one have draws, unless they are nearer than asked for
 MORE = 6  # draws of a cell are the least that is worth a round
 SHAPED = 24  # draws of each cell that are enough to show the shape of a curve
+OF_BEST = 0.7  # noise beside the best cell that makes less than this share of an interval is not what makes it wide
 ALIKE = 0.5  # a correlation from which on the draws of one slice say what those of another would
 
 
@@ -97,11 +99,11 @@ def step(curve: Curve, ask: Ask, fit: bool = True) -> Step:
             return replace(rest, state=REACHED, half=width, then=width, place=estimate)
         coarse, more = shape_and_draws(width, fitted(whole, ask, EVEN).half(log), ask.slice.wanted)
         unknown = _unknown(curve, u, alive, place, interval)
-        counts = _shaped(curve, unknown, alive, interval, draws)
-        if (coarse or not math.isfinite(width)) and (counts > curve.counts).any():
+        counts = np.minimum(_shaped(curve, unknown, alive, interval, draws), ask.most)
+        if (coarse or half < OF_BEST * width) and (counts > curve.counts).any():
             return replace(rest, counts=counts, half=width, then=half, place=estimate, needed=counts)
-        half = width
-        if coarse and not more and math.isfinite(half):
+        noise, half = half, width
+        if math.isfinite(half) and ((coarse and not more) or noise**2 < MOSTLY * ask.slice.wanted**2):
             return replace(rest, state=endings.COARSE, half=half, place=estimate)
         needed = math.ceil(draws * max(more, 1.1))
     if draws >= ask.most:
@@ -257,16 +259,17 @@ def _unknown(curve: Curve, u: np.ndarray, alive: np.ndarray, place: int, interva
 
 def _shaped(curve: Curve, unknown: np.ndarray, alive: np.ndarray, interval: Fitted, draws: int) -> np.ndarray:
     """The counts with more that says of the curve's shape: the unknown points; else twice the draws of those where the
-    interval lies and beside it, up to `SHAPED`, or up to `draws` if the place is not located."""
+    interval lies and beside it, or else of all, up to `SHAPED` (up to `draws` if they are more and the place is not
+    located)."""
     if len(unknown):
         return raised(curve.counts, unknown, min(draws, BEGIN))
+    most = max(draws, SHAPED) if math.isnan(interval.place) else SHAPED
+    more = np.maximum(curve.counts, np.minimum(2 * curve.counts, most))
     x = curve.x[alive]
     first, last = np.searchsorted(x, interval.low), np.searchsorted(x, interval.high, side="right")
     some = alive[max(first - REACH, 0) : last + REACH] if interval.low < interval.high else alive
-    most = draws if math.isnan(interval.place) else min(draws, SHAPED)
-    counts = curve.counts.copy()
-    counts[some] = np.maximum(counts[some], np.minimum(2 * counts[some], most))
-    return counts
+    points = some if (more > curve.counts)[some].any() else alive
+    return raised(curve.counts, points, more[points])
 
 
 def _flat(worse: np.ndarray, most: int) -> bool:

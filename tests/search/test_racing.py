@@ -111,6 +111,29 @@ def test_equal_costs_choose_what_gains_most_and_then_the_first():
         assert np.flatnonzero(found.counts).tolist() == [chosen]
 
 
+def test_cells_with_few_draws_get_more_where_noise_beside_the_best_one_is_not_what_makes_the_interval_wide(monkeypatch):
+    """The best cell and its neighbours have 200 draws: the normal interval of the place is narrower than asked for."""
+    rng = np.random.default_rng(5)
+    wide = Fitted(float(RATES[7]), float(RATES[6]), float(RATES[8]))
+    monkeypatch.setattr(racing, "fitted", lambda curve, ask, shrink=1.0: wide)
+    values = 0.1 * np.log2(RATES / RATES[7]) ** 2 + 0.02 * rng.standard_normal((200, 10))
+    counts = np.array([8, 8, 8, 8, 8, 12, 200, 200, 200, 200])
+
+    def asked(counts):
+        seen = np.where(np.arange(200)[:, None] < counts, values, np.nan)
+        return racing.step(Curve(RATES, counts, seen), Ask(OWN, 800))
+
+    for expected in (  # those beside the interval first, then all; no more than show a shape
+        [8, 8, 8, 8, 16, 24, 200, 200, 200, 200],
+        [8, 8, 8, 8, 24, 24, 200, 200, 200, 200],
+        [16, 16, 16, 16, 24, 24, 200, 200, 200, 200],
+        [24, 24, 24, 24, 24, 24, 200, 200, 200, 200],
+    ):
+        counts = asked(counts).counts
+        assert counts.tolist() == expected
+    assert asked(counts).state == endings.COARSE
+
+
 def test_where_another_lowest_place_may_hide_a_cell_is_asked_for_before_more_draws(monkeypatch):
     """The interval reaches far below the best rate, over rates that no draw has seen."""
     rng = np.random.default_rng(5)

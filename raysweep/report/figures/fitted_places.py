@@ -47,6 +47,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     logarithmic = is_law or log_axis(spots, workload.logarithmic(along))
     shown = [line.table.loc[line.table["outcome"] == one, at] for line in every for one, at in AT.items()]
     ends = np.concatenate([line.table[["estimate", "low", "high"]].to_numpy(float).ravel() for line in every])
+    ends = np.concatenate([ends, *(np.ravel(line.expected) for line in every)])
     reach = float(ends[np.isfinite(ends)].min()), float(ends[np.isfinite(ends)].max())
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]

@@ -48,9 +48,9 @@ def draw_maps(plot: MapsPlot, finding: Finding, workload: Workload) -> tuple[Fig
         for axis, values, logarithmic in zip((panel.xaxis, panel.yaxis), (whole.x, whole.y), logs, strict=True):
             if logarithmic:
                 scales.set_scale(axis, values, True)
-        grid, words = whole.cut(logs[1]), [(1, positive), (-1, negative), (0, "no effect")]
+        grid, words = whole.cut(logs[1]), [(1, positive), (-1, negative), (0, "zero effect")]
         if len(grid.y) < len(whole.y):
-            words[2] = 0, f"no effect up to {setting(y, whole.y[-1], workload)}"
+            words[2] = 0, f"zero effect up to {setting(y, whole.y[-1], workload)}"
         signs = grid.signs
         cells = edges(grid.x, logs[0]), edges(grid.y, logs[1])
         values = np.full((2 * len(grid.y) - 1, 2 * len(grid.x) - 1), np.nan)  # between cells that do not touch: nothing
