@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 
-import raysweep
 from benchmarks.search import contestants
-from benchmarks.search.__main__ import declared_seconds, draws_of_slices, judged
+from benchmarks.search.__main__ import draws_of_slices, judged
 from benchmarks.search.places import Answer, floor, half_width, true_places
-from benchmarks.search.pools import Pool, Question, load
-from benchmarks.search.questions import questions
+from benchmarks.search.pools import Pool
 from raysweep.plan.cells import enumerate_cells
 from raysweep.search import slices
 from raysweep.space import space_files
@@ -46,11 +44,6 @@ def pool():
     return Pool(space, cells, members, values, np.full(len(cells), np.nan), fine)
 
 
-def world(pool, seed=0):
-    drawn = np.random.default_rng(seed).integers(len(pool.values), size=2000)
-    return contestants.World(pool, pool.values[drawn], np.array([True, True]))
-
-
 def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(pool):
     places = true_places(pool)
     assert places == pytest.approx([47, 62])
@@ -62,22 +55,6 @@ def test_the_floor_is_two_cells_a_slice_with_the_draws_that_a_known_line_needs(p
     assert sorted(counts[counts > 0]) == [21, 21, 81, 81]
     assert draws_of_slices(pool, counts) == 21 + 81
     assert floor(pool, np.array([47.0, math.nan])).sum() == 2 * 21
-
-
-@pytest.mark.long
-def test_every_search_ends_with_intervals_as_narrow_as_asked_for_and_no_row_is_counted_twice(pool):
-    places, least = true_places(pool), floor(pool, true_places(pool)).sum()
-    rows = {}
-    for name, search in contestants.CONTESTANTS.items():
-        found = search(world(pool), np.random.default_rng(1))
-        told = judged(pool, places, found)
-        assert told["within"] == 1, name
-        assert told["rows"] == found.counts.sum() > least, name
-        rows[name] = told["rows"]
-    # 81 draws for a normal interval; Student's t and the ladder of the grid make at most a quarter more of it
-    assert 18 * 81 * 0.8 < rows["grid"] < 18 * 81 * 1.5
-    assert rows["grid"] % 18 == 0
-    assert rows["ours"] < min(rows[name] for name in ("grid", "bisection", "random"))
 
 
 def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_every_one_does(pool):
@@ -93,41 +70,3 @@ def test_an_interval_covers_where_it_holds_the_true_place_and_all_at_once_where_
     assert told(good, bad) == (1, 0.5, 0)
     assert told(good, None) == (0.5, 0.5, 0)
     assert half_width(pool.slices[0], Answer(46, 48, -math.inf, 48)) == math.inf
-
-
-def test_the_factorization_of_a_draw_is_paid_for_once_along_the_angles(pool):
-    whole = np.full(len(pool.cells), 10)
-    one_slice = np.where(np.isin(np.arange(len(whole)), pool.slices[0].cells), 10, 0)
-    assert 0 < declared_seconds(pool, one_slice) < declared_seconds(pool, whole)
-    assert declared_seconds(pool, 2 * whole) == pytest.approx(2 * declared_seconds(pool, whole))
-    spread = np.zeros(len(whole), dtype=np.int64)
-    spread[pool.slices[0].cells[0]] = 90
-    assert spread.sum() == one_slice.sum()
-    assert declared_seconds(pool, spread) > 3 * declared_seconds(pool, one_slice)
-
-
-def test_a_pool_is_computed_by_raysweep_once_and_keeps_the_cells_between_for_the_truth(tmp_path):
-    question = Question("tiny", SPACE, draws=6, finer=2)
-    pool = load(question, tmp_path)
-    rows = raysweep.open("tiny", tmp_path).results()
-    assert len(rows) == 6 * 2 * 17
-    for own in pool.slices:
-        assert own.x.tolist() == np.linspace(10, 90, 9).tolist()
-        for cell in own.cells:
-            at = pool.cells.parameters(cell)
-            same = rows[(rows["overlap_angle"] == at["overlap_angle"]) & (rows["gamma"] == at["gamma"])]
-            assert same.sort_values("seed")["transferability_finetune"].tolist() == pool.values[:, cell].tolist()
-    (x, fine), *_ = pool.fine
-    assert x.tolist() == np.linspace(10, 90, 17).tolist()
-    assert fine[:, ::2].tolist() == pool.values[:, list(pool.slices[0].cells)].tolist()
-    before = sorted(path.name for path in tmp_path.rglob("*"))
-    again = load(question, tmp_path)
-    assert again.values.tolist() == pool.values.tolist()
-    assert sorted(path.name for path in tmp_path.rglob("*")) == before
-
-
-def test_every_question_is_a_space_that_binds_one_analysis():
-    for key, question in questions().items():
-        space = space_files.read(dict(question.space))
-        found = slices.of_space(space, enumerate_cells(space))
-        assert len({(own.metric, own.axis, own.kind) for own in found}) == 1, key

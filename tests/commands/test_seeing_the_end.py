@@ -156,14 +156,7 @@ def test_a_sync_that_wrote_not_everything_says_so_and_ends_with_2(storage, datab
 
 @pytest.mark.parametrize(
     ("sign", "believed"),
-    [
-        ({}, True),
-        ({"at": -2 * signs.FRESH}, False),
-        ({"name": "cooking"}, False),
-        ({"done": "many"}, False),
-        ({"left": [1]}, False),
-        ({"more": 1}, False),
-    ],
+    [({}, True), ({"at": -2 * signs.FRESH}, False), ({"name": "cooking"}, False), ({"left": [1]}, False)],
 )
 def test_an_old_or_odd_sign_of_a_phase_is_not_believed(sign, believed, storage):
     storage.mkdir()

@@ -8,7 +8,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-import yaml
 from conftest import QUIET, TESTS, installed, process
 from sklearn.datasets import load_digits
 
@@ -91,13 +90,6 @@ def finished(call, sandbox, storage):
     outcome = call(*arguments(storage))
     assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     return storage
-
-
-def test_the_example_is_short_and_its_package_declares_its_entry_point():
-    lines = [line for path in (DIGITS / "digits").glob("*.py") for line in path.read_text().splitlines()]
-    assert len(lines) < 80
-    assert 'digits = "digits:WORKLOAD"' in (DIGITS / "pyproject.toml").read_text()
-    assert yaml.safe_load((DIGITS / "digits.yaml").read_text())["keep"] == ["finetune"]
 
 
 def test_rows_and_curves_are_those_of_a_training_in_one_piece(finished):

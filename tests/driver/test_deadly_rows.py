@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import QUIET, driving, ok, process, python, run, until
+from conftest import QUIET, driving, process, until
 from spaces import sandbox_space, space_over, written
 
 from raysweep.query.sweep import open_sweep
@@ -94,23 +94,6 @@ def test_a_row_that_kills_a_driver_is_failed_by_the_next(death, function, tmp_pa
     assert {path.name for path in (storage / "deadly").iterdir()} == {"driver.lock", "ledger", "logs", "sweep.json"}
 
 
-@pytest.mark.long
-def test_a_script_that_a_row_killed_gets_past_it_when_it_is_run_again(tmp_path, storage):
-    script = tmp_path / "script.py"
-    script.write_text(
-        f"{CODE}\nimport raysweep\n"
-        "if __name__ == '__main__':\n"
-        "    axes = {'x': [0, 1, 2], 'death': ['none', 'kill', 'none']}\n"
-        f"    raysweep.run(cheap, axes=axes, zip=[['x', 'death']], fixed={{'folder': {str(tmp_path)!r}}}, seeds=2,\n"
-        f"        name='deadly', storage={str(storage)!r}, tracking_uri='none', report=False)\n"
-        "    print('went on')\n"
-    )
-    for code, out in ((-signal.SIGKILL, ""), (0, "went on\n")):
-        done = python(script)
-        assert (done.code, done.out) == (code, out), done.err
-    assert_done(storage, ["none", "kill", "none"])
-
-
 def test_rows_that_were_done_before_a_death_are_not_computed_again(tmp_path, storage):
     deaths = ["none", "none", "none", "exit", "none", "none"]
     inline("run", asked(tmp_path, deaths, seeds=1), storage)
@@ -162,13 +145,3 @@ def test_no_row_kills_a_driver_on_ray(ray_cluster, tmp_path, storage):
     done = process(*arguments, env={"RAY_ADDRESS": ray_cluster})
     assert done.code == 1, done
     assert_done(storage, deaths)
-
-
-@pytest.mark.long
-def test_a_death_that_is_over_is_forgotten(sandbox, tmp_path, storage):
-    space, messages = sandbox_space(tmp_path, ["compute", "die_once", "compute"]), []
-    assert inline("run", written(tmp_path, space), storage).code == -signal.SIGKILL
-    ok(inline("run", tmp_path / "space.yaml", storage))
-    (tmp_path / "die_once-1-1").touch()
-    run(storage, {**space, "seeds": 2}, say=messages.append)
-    assert not any("child" in line for line in messages)

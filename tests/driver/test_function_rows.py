@@ -25,16 +25,6 @@ def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage):
     assert table["status"].tolist() == ["ok", "ok", "diverged"]
 
 
-def test_a_large_version_costs_no_more_than_a_small_one(storage):
-    messages = []
-    for version in (1, 7, 20_251_122):
-        text = f"return x * {version}"
-        quietly(edited(text), storage, axes={"x": [1, 2]}, version=version, say=messages.append)
-    table = quietly(edited(text), storage, axes={"x": [1, 2, 3]}, version=20_251_122).results()
-    assert table["value"].tolist() == [20_251_122 * x for x in (1, 2, 3)]
-    assert [line for line in messages if "rows of version 7" in line]
-
-
 def test_a_stopped_row_may_lack_metrics(storage):
     text = "log(1, loss=x)\n    if log.stop():\n        return {'loss': x}\n    return {'loss': x, 'accuracy': 1.0}"
     rule = {"metric": "loss", "first": 4}

@@ -6,7 +6,6 @@ import shutil
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import QUIET, driving, ok, process, python, refused, until
 from functions import edited, quietly
@@ -158,26 +157,6 @@ def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage):
     assert sweep.results()["value"].tolist() == [0.25, 0.5, 0.75, 1.0, 1.25]
 
 
-def test_a_range_is_searched_between_its_ends_whatever_they_are(storage):
-    def plain(x, seed):
-        return x
-
-    def whole(x: int, seed):
-        return x
-
-    search = {"random": {"cells": 6}}
-    result = quietly(plain, storage, axes={"x": {"range": [0, 1]}}, search=search).results()["x"]
-    assert result.between(0, 1, inclusive="neither").all()
-    assert set(quietly(whole, storage, axes={"x": {"range": [0, 9]}}, search=search).results()["x"]) <= set(range(10))
-
-
-def test_a_function_with_a_private_name_has_a_sweep(storage):
-    def _train(seed):
-        return 1.0
-
-    assert quietly(_train, storage).name == "train"
-
-
 def test_a_vectorized_function_gets_columns(storage):
     sizes = []
 
@@ -232,16 +211,6 @@ def test_packs_are_sized_by_what_the_first_rows_took(storage):
     assert 4 < len(packs) < 14  # of half a second and more, beside the first two rows
 
 
-def test_costly_rows_that_are_not_the_first_make_short_packs(storage):
-    def uneven(x, seed):
-        time.sleep(0.2 if x > 2 else 0.0)
-        return 0.0
-
-    sweep = quietly(uneven, storage, axes={"x": list(range(12))}, executor="inline")
-    sizes = pd.Series([row["pack"] for row in sweep.rows().values()]).value_counts()
-    assert sizes.max() < 6  # the last row was measured too, so that no pack takes much longer than others
-
-
 def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder, storage, call):
     (folder / "my_file.py").write_text(SOURCE.replace("    return", "    raise SystemExit('called')\n    return"))
     done = ok(call("run", folder / "tried.yaml", "--storage", storage, "--dry-run"))
@@ -249,19 +218,6 @@ def test_a_dry_run_says_that_the_cost_is_not_known_and_calls_nothing(folder, sto
     assert "not known" in done.out
     assert "estimated" not in done.out
     assert not storage.exists()
-
-
-def test_a_thousand_rows_cost_little_more_than_the_function(storage):
-    def quick(x, seed):
-        return x * 0.5
-
-    def took():
-        started = time.perf_counter()
-        quietly(quick, storage / str(started), axes={"x": list(range(100))}, seeds=10)
-        return time.perf_counter() - started
-
-    took()  # imports
-    assert min(took() for _ in range(3)) < 1.0  # seconds for 1,000 rows
 
 
 def test_a_function_of_a_closure_runs_on_ray_and_what_cannot_be_sent_is_said(storage, ray_cluster):

@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import re
-import signal
 import time
 
 import pytest
@@ -98,25 +97,6 @@ def test_a_function_may_change_the_working_directory(tmp_path, monkeypatch):
         home = tmp_path / folder / "sweeps"
         assert raysweep.open("moving", home).results()["value"].tolist() == [value] * 4
         assert (home / "moving" / "report" / "report.html").exists()
-
-
-def test_a_function_may_start_and_end_processes(storage):
-    def forking(x, seed):
-        child = os.fork()
-        if child == 0:
-            signal.alarm(20)
-            while True:
-                signal.pause()
-        os.kill(child, signal.SIGTERM)
-        _, status = os.waitpid(child, 0)
-        return float(os.WTERMSIG(status))
-
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Ray of tests before leaves a handler of its own
-    try:
-        sweep = quietly(forking, storage, axes={"x": [1, 2, 3]}, executor="inline")
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert sweep.results()["value"].tolist() == [float(signal.SIGTERM)] * 3
 
 
 FORKING = """

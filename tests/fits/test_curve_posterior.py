@@ -79,30 +79,6 @@ def test_mean_and_covariance_are_those_of_scikit_learn(family, kernel):
     np.testing.assert_allclose(difference @ spread @ difference.T, difference @ their_spread @ difference.T, atol=1e-6)
 
 
-def test_known_noise_gives_the_conjugate_posterior_in_closed_form():
-    data, deviation = curve_data(T, draws(2)), 0.05
-    z = coordinates()
-    given = conditional(parameters(z), data, independent(data, deviation))
-    p = given.p
-    at = np.linspace(0, 1, 17)
-    # levels of draws with a very wide prior, in the space of all values
-    count, points = data.residual.shape
-    both = np.concatenate([T, at])
-    prior = covariance(p, both)
-    values = (data.mean + data.residual).ravel()
-    levels = np.kron(np.eye(count), np.ones((points, points)))
-    noise = deviation**2 * np.eye(count * points) + 1e6 * levels
-    which = np.tile(np.arange(points), count)
-    total = prior[np.ix_(which, which)] + noise
-    cross = prior[points:][:, which]
-    mean = cross @ np.linalg.solve(total, values)
-    spread = prior[points:, points:] - cross @ np.linalg.solve(total, cross.T)
-    ours, our_spread = (each[0] for each in moments(given, at[None]))
-    difference = np.eye(len(at))[1:] - np.eye(len(at))[0]
-    np.testing.assert_allclose(difference @ ours, difference @ mean, atol=2e-5)
-    np.testing.assert_allclose(difference @ our_spread @ difference.T, difference @ spread @ difference.T, atol=2e-6)
-
-
 def test_noise_of_known_structure_is_recognized():
     """Draws that differ by smooth curves, and draws whose points are independent: each by its own parameters."""
     rng = np.random.default_rng(3)
@@ -225,12 +201,6 @@ def test_paths_are_joint_and_hold_the_curve():
     assert np.abs(np.diff(paths, 2, axis=1)).mean() < 0.2 * np.abs(inner - inner.mean(axis=0)).mean() + 0.02 / scale
     drop = np.quantile(paths[:, 0] - paths[:, 12], [0.001, 0.999])
     assert drop[0] <= 3 * (0.42**2 - 0.02**2) / scale <= drop[1]
-
-
-def test_every_parameter_of_the_noise_is_a_finite_number():
-    z = np.random.default_rng(11).standard_normal((50, len(NOISE)))
-    p = noise_parameters(z, curve_data(T, draws(12)))
-    assert all(np.isfinite(each).all() for each in p.values())
 
 
 def test_few_draws_that_differ_by_a_tilt_leave_the_place_as_unsure_as_the_tilt_is():

@@ -1,4 +1,4 @@
-"""The inflection fit, held against curves whose turning point is known."""
+"""The inflection fit, held against curves whose turning point is known; what would halve the interval of a turn."""
 
 import functools
 
@@ -7,9 +7,11 @@ import pytest
 from curve_rows import rows_of
 from scipy.stats import ttest_1samp
 
-from raysweep.fits import fit_inflection
+from benchmarks.curves import TURNING
+from raysweep.fits import fit_inflection, fit_optimum
 from raysweep.fits.extremum import find_extremum
 from raysweep.fits.reasons import Reason, message
+from raysweep.fits.sample_size import Advice, ExpectedWidth, sample_size_advice
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
@@ -55,19 +57,65 @@ def test_throughout_is_said_of_a_curve_that_improves_only_where_every_step_was_s
         assert (extremum.status, extremum.reason) == ("monotone", reason)
 
 
-@pytest.mark.parametrize(
-    ("turn", "slope", "reason", "side"),
-    [
-        ("min", -1, Reason.IMPROVES_THROUGHOUT, "low"),
-        ("min", 1, Reason.DEGRADES_THROUGHOUT, "high"),
-        ("max", 1, Reason.IMPROVES_THROUGHOUT, "low"),
-        ("max", -1, Reason.DEGRADES_THROUGHOUT, "high"),
-    ],
-)
-def test_a_straight_line_is_said_to_improve_or_degrade(turn, slope, reason, side):
-    x = np.arange(1.0, 12.0)
-    values = slope * x + 0.01 * np.random.default_rng(0).standard_normal((6, 11))
-    fit = fit_inflection(frame_of(x, values), "x", "loss", "seed", turn=turn)
-    assert fit.status == "monotone"
-    assert fit.table["reason"].item() == reason
-    assert np.isfinite(getattr(fit, side))  # improving: the place lies beyond a lower bound
+# Advice
+
+
+def drawn(shape, turn, t, draws, size, rng):
+    """A curve of the benchmark with a range of 1, with independent noise of a size and a level of each draw's own."""
+    fine, curve = TURNING[shape](np.linspace(0, 1, 2001) - turn), TURNING[shape](t - turn)
+    return curve / np.ptp(fine) + size * rng.standard_normal((draws, len(t))) + rng.standard_normal((draws, 1))
+
+
+def test_doing_what_the_advice_says_halves_the_interval():
+    """Over curves and noise, the median interval after the advice is half the one before, within a factor 1.5."""
+    rng = np.random.default_rng(11)
+    ratios = {"draws": [], "points": []}
+    for shape in ("parabola", "sum of powers", "cusp", "uneven parabola"):
+        for size in (0.01, 0.03, 0.1):
+            for points in (9, 13):
+                for turn in (0.4, 0.55):
+                    t = np.linspace(0, 1, points)
+                    before = drawn(shape, turn, t, 4, size, rng)
+                    row = fit_inflection(rows_of(2 ** (8 * t), before, "x loss"), "x", "loss", "seed").table.iloc[0]
+                    if row["status"] != "located" or not row["halved"] or row["draws_to_halve"] > 64:
+                        continue
+                    if row["points_to_halve"] > 0:
+                        low, high = np.log2([row["points_from"], row["points_to"]]) / 8
+                        inside = t[(t >= low - 1e-9) & (t <= high + 1e-9)]
+                        t = np.sort(np.append(t, (inside[1:] + inside[:-1]) / 2))
+                        assert len(t) == points + row["points_to_halve"]
+                    after = drawn(shape, turn, t, int(row["draws_to_halve"]), size, rng)
+                    better = fit_inflection(rows_of(2 ** (8 * t), after, "x loss"), "x", "loss", "seed").table.iloc[0]
+                    if better["status"] == "located":
+                        kind = "points" if row["points_to_halve"] else "draws"
+                        ratios[kind].append(
+                            float(np.log(better["high"] / better["low"]) / np.log(row["high"] / row["low"]))
+                        )
+    medians = {kind: (len(values), round(float(np.median(values)), 3)) for kind, values in ratios.items()}
+    print("\nwidth after the advice over the width before:", medians)
+    for kind, values in ratios.items():
+        assert len(values) >= 5, kind
+        assert 0.5 / 1.5 <= np.median(values) <= 0.5 * 1.5, kind
+
+
+def test_the_advice_is_draws_where_noise_and_points_where_the_grid_widens_the_interval():
+    u, nothing = np.arange(7.0), float("nan")
+    assert str(sample_size_advice(ExpectedWidth(0.0, 1.6), u, 3, 12)) == str(Advice(48, 0, nothing, nothing, True))
+    assert sample_size_advice(ExpectedWidth(1.6, 0.0), u, 3, 12) == Advice(12, 2, 2.0, 4.0, True)
+    assert sample_size_advice(ExpectedWidth(1.0, 1.0), u, 3, 12) == Advice(48, 2, 2.0, 4.0, True)
+    assert sample_size_advice(ExpectedWidth(1.0, 0.01), u, 0, 12) == Advice(12, 1, 0.0, 1.0, True)
+
+
+def test_a_length_of_0_stays_outside_and_octaves_are_read_in_log():
+    rng = np.random.default_rng(5)
+    x = np.append(0.0, 2.0 ** np.arange(8))
+    values = np.append(9.0, (np.arange(8) - 3.3) ** 2) + 0.05 * rng.standard_normal((5, 9))
+    frame = rows_of(x, values, "x loss")
+    fit = fit_inflection(frame, "x", "loss", "seed")
+    assert fit.status == "located"
+    assert fit.low <= 2**3.3 <= fit.high
+    assert message(Reason.ZERO_APART) in fit.notes
+    short = frame[frame["x"].isin([2, 4, 8, 16, 32])]  # less than two decades of lengths are lengths too
+    assert "log x" in fit_inflection(short, "x", "loss", "seed").method
+    rates = short.rename(columns={"x": "lr"})
+    assert fit_optimum(rates, "lr", "loss", None, "seed").low <= 2**3.3

@@ -25,23 +25,6 @@ def test_smooth_noise_of_a_draw_makes_no_turn_of_a_curve_that_falls_and_stays_le
     assert stays_level(number)["status"] == "censored_high"
 
 
-def test_rates_at_which_most_draws_diverged_bound_the_grid():
-    u, rng = np.linspace(-4, -1, 13), np.random.default_rng(4)
-    frame = frame_of(10**u, (u + 1.2) ** 2 + 0.01 * rng.standard_normal((5, 13)), status="ok")
-    high = frame["lr"] > 2e-2
-    frame.loc[high & (frame["seed"] > 0), ["status", "loss"]] = ["diverged", np.nan]
-    frame.loc[high & (frame["seed"] == 0), "loss"] = -100.0  # the one that survived must not decide
-    fit = fit_optimum(frame, "lr", "loss", None, "seed")
-    row = fit.table.iloc[0]
-    assert row["status"] == "located"  # still falling where divergence begins
-    assert row["diverged_from"] == pytest.approx(10 ** u[u > np.log10(2e-2)][0])
-    assert fit.low < fit.estimate < fit.high == pytest.approx(row["diverged_from"])
-    assert fit.dropped["diverged"] == int((frame["status"] == "diverged").sum())
-    # a loss of nan or inf without a status means the same
-    bare = frame.drop(columns="status")
-    assert fit_optimum(bare, "lr", "loss", None, "seed").table.iloc[0]["diverged_from"] == row["diverged_from"]
-
-
 def test_the_best_rate_beside_divergence_is_located_below_it():
     table = pd.DataFrame([beside_divergence(number) for number in range(12)])
     assert (table["status"] == "located").sum() >= 11
@@ -66,17 +49,6 @@ def test_draws_that_rise_to_the_last_rate_bound_the_optimum_by_it():
     assert edges_above(u, values[:, ::-1] + np.eye(6)[0], curve[::-1], 0.95) == (0, 5)
     assert edges_above(u, values[:, :4], curve[:4], 0.95) == (0, np.inf)  # the lowest point is the last
     assert edges_above(u, values[:1], curve, 0.95) == (-np.inf, np.inf)
-
-
-def test_a_cliff_towards_divergence_does_not_move_the_optimum():
-    u, rng = np.linspace(-4, -1, 13), np.random.default_rng(5)
-    smooth = (u + 2.6) ** 2 + 0.01 * rng.standard_normal((6, 13))
-    plain = fit_optimum(frame_of(10**u, smooth), "lr", "loss", None, "seed")
-    cliff = smooth + 1e6 * np.maximum(u + 1.6, 0) ** 2
-    steep = fit_optimum(frame_of(10**u, cliff), "lr", "loss", None, "seed")
-    assert (plain.status, steep.status) == ("located", "located")
-    assert steep.estimate == pytest.approx(plain.estimate, rel=0.05)
-    assert steep.low <= 10**-2.6 <= steep.high
 
 
 def exploding(rng, place, size, draws=8):

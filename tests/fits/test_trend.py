@@ -126,14 +126,6 @@ def test_a_clear_fall_in_between_is_false_in_5_percent_of_curves_that_never_fall
     assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
 
 
-@pytest.mark.simulation
-@pytest.mark.parametrize("kind", ["independent", "a slope of each draw's own"])
-def test_few_draws_with_slopes_of_their_own_are_no_trend(kind):
-    rng = np.random.default_rng(9)
-    clear = [fitted(np.zeros(9), noise_of(kind, rng, 3, 9)).p_value < 0.05 for _ in range(240)]
-    assert np.mean(clear) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 240)
-
-
 def trend_of(frame):
     asked = {"metric": "risk_finetune", "x": "overlap_angle"}
     return trend.run(Question(frame, asked, get("linear_transfer"), "trend"))

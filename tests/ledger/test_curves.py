@@ -184,10 +184,3 @@ def test_the_curve_of_the_latest_attempt_counts(tmp_path):
         logged = {**row(attempt=attempt), "shared_curves": {"id": {"step": [1.0], "loss": [loss]}}}
         ledger.write_segment(ledger.segment_path(tmp_path, str(place), attempt), [logged])
     assert list(ledger.read(tmp_path).shared_curves["id"][1]["loss"]) == [3.0]
-
-
-def test_curves_one_after_the_other_have_gaps_where_a_metric_is_missing():
-    joined = curves.one_after_the_other([{"step": [1.0], "a": [5.0]}, {"step": [2.0, 3.0], "b": [6.0, 7.0]}])
-    assert repr({name: list(values) for name, values in joined.items()}) == repr(
-        {"step": [1.0, 2.0, 3.0], "a": [5.0, math.nan, math.nan], "b": [math.nan, 6.0, 7.0]}
-    )

@@ -98,25 +98,6 @@ def test_the_order_comes_near_to_what_no_order_can_beat():
         assert max(measured) <= 1.5, max(entry for entry in ratios if entry[1] == shape)
 
 
-def test_ten_thousand_packs_take_little_longer_each_than_a_thousand():
-    def least_seconds(size):
-        """Of three tries, each of some milliseconds of this process: what else the machine does shall not count."""
-        random = np.random.default_rng(0)
-        graph = [
-            (float(random.random()), [int(random.integers(0, n))] if n and n % 3 == 0 else []) for n in range(size)
-        ]
-        packs = packs_of(graph)
-        tries = []
-        for _ in range(3):
-            started = time.process_time()
-            wall_seconds(packs, 16, 1.0)
-            tries.append(time.process_time() - started)
-        return min(tries)
-
-    # about 21 times as long; 100 times if each pack looked at all others
-    assert least_seconds(10_000) < 50 * least_seconds(1_000)
-
-
 DIAMOND = [(1.0, []), (2.0, [0]), (5.0, [0]), (1.0, [1, 2]), (3.0, [])]
 
 

@@ -97,15 +97,6 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage, tmp_path):
         forecast(sweep, {"width": float("inf")})
 
 
-def test_one_width_alone_scores_the_turn_and_the_losses(storage):
-    made = forecast(turning(storage, "small", [64, 128, 256, 512, 1024]), {"width": 2048})
-    later = score(made, turning(storage, "later", [2048]))
-    assert [(one["of"], one["settings"]) for one in later["scores"]] == [("turning step", 1), ("loss", 11)]
-    low, _, high = later["settings"][0]["measured"]
-    assert low < 4000 * 32**0.5 < high < 2 * low
-    assert later["not_scored"] == []
-
-
 def test_what_cannot_be_scored_is_counted_by_its_reason(storage, tmp_path):
     grid = [(lr, batch, seed) for lr in np.geomspace(1e-4, 1e-1, 7) for batch in (1, 2, 3, 4) for seed in range(3)]
     lr, batch, seed = (np.array(values) for values in zip(*grid, strict=True))

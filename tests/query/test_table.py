@@ -202,7 +202,6 @@ def test_runs_that_all_failed_are_counted_by_their_words():
         (runs(lr=["0,1", "0,2"] * 4), (["loss"], ["lr"], ["depth"]), "lr: expected numbers, got '0,1' in row 1"),
         (runs().set_axis(["lr", "lr", "loss"], axis=1), (["loss"], ["lr"]), "lr: several columns have this name"),
         (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
-        (runs(), (["loss", "loss:maximize"], ["lr"], ["depth"]), "loss: this column is used twice"),
         (runs().set_axis(["lr", "", "loss"], axis=1), (["loss"], ["lr"], [""]), "'': expected a column with a print"),
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],

@@ -82,13 +82,6 @@ def test_draws_go_to_the_slice_that_needs_them(whole):
         assert sorted(seeds) == list(range(len(seeds)))  # always the first ones: slices and cells share draws
 
 
-@pytest.mark.parametrize(("noise", "rows"), [("smooth", 2.0), ("own", 4.0)])
-def test_one_cell_gets_most_of_the_draws_as_far_as_the_noise_of_its_neighbours_is_the_same(noise, rows):
-    slices = [stopping.boundary(np.random.default_rng([number, 5]), 100, noise) for number in range(4)]
-    assert [each.state for each in slices] == [REACHED] * 4
-    assert all(100 < each.draws < each.rows < rows * each.draws for each in slices)
-
-
 def test_a_precision_for_each_slice_by_itself_takes_fewer_rows(whole, storage):
     found = run(storage, precision={"boundary": 4.0, "pointwise": True})
     table = zeros(found)

@@ -30,15 +30,6 @@ def said_by(sweep, call):
 
 
 @pytest.mark.long
-def test_with_few_draws_the_axis_is_not_called_too_coarse(storage):
-    options = {"storage": storage, "tracking_uri": "none", "executor": "inline", "report": False}
-    sweep = raysweep.run("quickstart", seeds=3, precision={"boundary": 0.0001}, say=lambda text: None, **options)
-    text = "\n".join(verdict.lines(sweep.state()))
-    assert f"{endings.ALL_DRAWS}: 4 slices" in text
-    assert endings.COARSE not in text
-
-
-@pytest.mark.long
 def test_slices_with_too_few_values_are_named(storage, call):
     said = []
     one_left = [{"gamma": [0.6], "overlap_angle": [18 + 9 * k for k in range(9)]}]
@@ -82,20 +73,6 @@ def test_a_slice_is_reached_exactly_where_the_interval_of_the_report_is_narrow_e
     (finding,) = found.findings()
     assert finding.level == 0.95
     assert finding.facts["computed_at"] == stopped_level(0.95) == pytest.approx(0.974, abs=5e-4)
-
-
-@pytest.mark.long
-def test_the_progress_line_counts_every_slice(whole, storage):
-    said = []
-    run(storage, precision={"boundary": 8.0}, said=said)
-    lines = [line for line in said if line.startswith("precision: ")]
-    assert lines
-    for line in lines:
-        reached = int(line.split()[1])
-        ended = int(line.split(" ended without")[0].split()[-1]) if "ended without" in line else 0
-        still = int(line.split(" go")[0].split()[-1]) if " on, " in line or " on;" in line else 0
-        assert reached + ended + still == 3, line
-    assert "1 ended without (zero everywhere: 1)" in lines[-1]
 
 
 def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole):

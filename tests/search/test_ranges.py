@@ -187,12 +187,6 @@ def test_where_a_condition_does_not_hold_the_default_stands_and_same_cells_are_o
     assert set(zip(with_switch["optimizer"], with_switch["momentum"], strict=True)) == {("sgd", 0.9)}
 
 
-def test_a_cell_is_the_same_cell_with_and_without_the_condition(sandbox, storage):
-    plain = run(storage / "plain", conditional(axes={"optimizer": ["adam"], "lr": [0.1]}))
-    under = run(storage / "when", conditional(axes={**UNDER, "lr": [0.1]}))
-    assert set(plain.cells.ids) < set(under.cells.ids)
-
-
 def test_more_values_extend_a_sweep_and_another_condition_is_another_question(sandbox, storage):
     two = {**UNDER, "optimizer": ["adam", "sgd"], "momentum": {"values": [0.0, 0.9], "when": {"optimizer": "sgd"}}}
     before = run(storage, conditional(axes=two))

@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 
-import fsspec
 import numpy as np
 import pytest
 from conftest import QUIET, assert_same_rows, ok, process
@@ -42,11 +41,6 @@ def test_of_two_processes_that_publish_a_stage_one_does(s3):
         assert entry.meta == {"by": number}
         assert (entry.tensors()["w"] == number).all()
     assert len(store.files.names("entries")) == 10  # a record and its weights each; the loser's weights are gone
-
-
-def test_a_bucket_is_seen_by_its_plain_name(s3):
-    Store(f"{s3}/deep/store").check()
-    assert fsspec.filesystem("s3").exists(f"{s3}/deep/store/store.json")
 
 
 @pytest.fixture

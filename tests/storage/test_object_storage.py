@@ -147,13 +147,6 @@ def test_a_killed_driver_is_succeeded_once_its_lease_has_expired(waiting, call, 
 
 
 @pytest.mark.long
-def test_status_says_when_a_driver_is_silent_for_too_long(waiting, call, s3):
-    os.killpg(waiting.pid, signal.SIGKILL)
-    until(lambda: "small: interrupted, 3 of 6 rows" in call("status", "small", "--storage", s3).out)
-    assert "resume" in call("status", "small", "--storage", s3).out
-
-
-@pytest.mark.long
 def test_a_driver_that_was_held_up_gives_way_to_its_successor(waiting, call, s3, tmp_path):
     os.killpg(waiting.pid, signal.SIGSTOP)
     with driving("resume", "small", "--storage", s3, *QUIET, "--executor", "inline", first=leased()) as successor:

@@ -1,6 +1,9 @@
-"""The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print."""
+"""The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print; and the
+letters by which papers are cited."""
 
 import itertools
+import re
+from pathlib import Path
 
 import limits
 import numpy as np
@@ -9,7 +12,8 @@ from linear_rows import columns, z_score
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
-from raysweep.theory import finetune, linear, pretraining, transfer
+from raysweep import theory, workloads
+from raysweep.theory import finetune, linear, papers, pretraining, transfer
 
 
 def test_scratch_risk_is_infinite_only_with_noise_next_to_the_threshold():
@@ -143,3 +147,32 @@ def test_closed_form_covers_every_corner_without_nan():
         for name, values in form.items():
             assert not np.isnan(values).any(), name
         assert np.isfinite(form["transferability_finetune"]).all()
+
+
+# The letters of papers
+
+
+def test_letters_are_found_where_they_cite():
+    assert papers.cited("no paper: OK, D, a Table, F1 and T. M") == []
+    everything = "sharper than T's bound, after O Fig. 3 left, 4, and D §3 (F Thm 3.9, M Lemma 1)"
+    assert papers.cited(everything) == list("FTODM")
+    assert papers.legend("nothing") == ""
+    assert papers.legend("O §4, F Fig. 1") == (
+        "papers: F is Features are fate; O is Overtrained Language Models Are Harder to Fine-Tune"
+    )
+
+
+def test_the_titles_are_those_of_the_theory_sheet():
+    sheet = " ".join((Path(theory.__file__).parent / "THEORY.md").read_text().split())
+    for letter, title in papers.PAPERS.items():
+        assert f"{letter}: " in sheet
+        assert title in sheet
+
+
+def test_the_list_of_workloads_says_which_papers_their_letters_mean():
+    """A letter stands there with words of its title."""
+    outputs = [workloads.get(name).summary for name in workloads.names()]
+    named = [pair for text in outputs for pair in re.findall(r"\b([FTODM]), ([^,;)]+)", text)]
+    assert {letter for letter, _ in named} == set(papers.PAPERS)
+    assert all(words in papers.PAPERS[letter] for letter, words in named)
+    assert sum(len(re.findall(r"\b[FTODM]\b", text)) for text in outputs) == len(named)

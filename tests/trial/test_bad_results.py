@@ -86,16 +86,6 @@ def test_the_database_that_was_made_for_it_goes_too_and_its_run_is_taken_back_fr
         assert not list(client.search_runs([each.experiment_id for each in client.search_experiments()]))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("gives", ["no result", "rows too many"])
-@pytest.mark.parametrize("resources", [{}, {"gang": 2}])
-def test_on_ray_it_is_the_same_line(gives, resources, ray_cluster, sandbox, call, tmp_path, storage):
-    asked = space([gives], resources=resources, axes={"gives": [gives], "x": [1, 2, 3, 4]})
-    outcome = call("run", written(tmp_path, asked), "--storage", storage, "--executor", "ray", *QUIET)
-    halted(outcome, LINES[gives].split(" 2 ")[0].split(", got")[0])
-    assert not storage.exists()
-
-
 @pytest.mark.parametrize(
     ("keep", "line"),
     [

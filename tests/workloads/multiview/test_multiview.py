@@ -241,11 +241,6 @@ def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_clas
         assert error == pytest.approx(expected, abs=0.05 if single else 0.0)
 
 
-def test_equal_outputs_are_wrong():
-    inputs, labels = torch.rand(6, 4, 6), torch.arange(6) % 3
-    assert network.wrong(inputs, labels, torch.rand(5, 6), torch.zeros(3, 5), Activation(3, 0.4)) == 1
-
-
 # The stages
 
 

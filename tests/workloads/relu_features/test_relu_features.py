@@ -180,14 +180,6 @@ def test_output_weights_descend_as_step_by_step(samples, steps, tolerance):
     np.testing.assert_allclose(result, weights, rtol=1e-9, atol=1e-11)
 
 
-def test_costs_grow_with_what_is_computed_and_count_scratch_once():
-    one = costs.target(columns_of({"ablation": 0.1}))
-    several = costs.target(columns_of(*({"ablation": a} for a in (0.1, 0.2, 0.3))))
-    assert one.seconds < several.seconds < 3 * one.seconds
-    assert costs.target(columns_of({"datasets": 5})).seconds > 3 * one.seconds
-    assert costs.pretrain(columns_of({"steps": 6000})).seconds > 50 * costs.pretrain(columns_of({})).seconds
-
-
 def test_a_plan_keeps_all_ablations_of_a_draw_together_and_counts_scratch_once(call, storage):
     message = call("run", "relu_features", "--dry-run", "--storage", storage, "--set", "seeds=2").out
     assert "to compute in 2 packs" in message

@@ -1,7 +1,5 @@
 """Training of two-layer ReLU networks: its gradients, its steps against autograd's, and networks side by side."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -87,16 +85,3 @@ def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without
     assert (together.outputs[0] == 1e-7).all()  # it was below the tolerance before the first step
     assert 1e-5 < together.loss[1] <= 1e-4
     assert not np.isfinite(together.loss[3])
-
-
-def test_shorter_and_more_steps_end_at_the_same_flow():
-    teacher, start = unit(10, 10, seed=10), unit(1, 60, 10, seed=11)
-    weights = torch.full((1, 10), 0.1, dtype=torch.float64)
-
-    def loss(rate):
-        recipe = Recipe(1e-7, rate, math.ceil(150 / rate), 0.0)
-        return float(descent.descend(descent.on_population(teacher, weights), start, recipe).loss[0])
-
-    reference = loss(0.1)
-    assert loss(1.0) == pytest.approx(reference, rel=0.03)
-    assert abs(loss(0.5) - reference) < 0.7 * abs(loss(1.0) - reference)  # of first order in the step

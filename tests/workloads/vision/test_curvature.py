@@ -45,19 +45,6 @@ def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian():
     assert error == pytest.approx(np.sqrt(2 * off / curvature.PROBES), rel=0.4)
 
 
-@pytest.mark.long
-def test_the_loss_of_flattened_weights_is_that_of_the_net_whatever_the_pieces():
-    net, (pixels, labels) = convolutional(), images(600)
-    flat, losses = curvature.flattened(net, pixels, labels)
-    assert len(losses) == 3
-    total = sum(float(loss(flat)) for loss in losses)
-    assert total == pytest.approx(float(cross_entropy(net.double()(pixels.double()), labels).detach()), rel=1e-12)
-    one, *_ = curvature.measured(net, pixels, labels, seed=3)
-    order = torch.randperm(600, generator=torch.Generator().manual_seed(0))
-    other, *_ = curvature.measured(net, pixels[order], labels[order], seed=3)
-    np.testing.assert_allclose(one.values, other.values, rtol=1e-6)
-
-
 def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples():
     start = {"a.weight": torch.zeros(2, 2), "a.bias": torch.zeros(2), "head.weight": torch.ones(1, 2)}
     end = {"a.weight": torch.tensor([[3.0, 0], [0, 4]]), "a.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
