@@ -150,15 +150,6 @@ def test_without_a_record_there_is_no_sweep(storage, call):
     assert_same_rows(rows(run(storage)), expected)
 
 
-def test_what_a_workload_is_declared_with_comes_from_raysweep_itself():
-    from raysweep.workloads import declaration, rows
-
-    for name in ("Cost", "Metric", "Parameter", "Stage", "Workload"):
-        assert getattr(raysweep, name) is getattr(declaration, name)
-        assert name in raysweep.__all__
-    assert raysweep.Result is rows.Result
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -65,11 +65,6 @@ def test_a_curve_at_chance_level_has_no_turn_even_if_it_leaves_it_for_a_while():
     assert find_turn(STEPS[:4], rising()[:4], ERROR[:4], turn="max").p == 1.0
 
 
-def test_a_loss_turns_upwards():
-    turn = find_turn(STEPS, -turning(0.1), ERROR, turn="min")
-    assert (turn.p < 0.001, turn.estimate) == (True, find_turn(STEPS, turning(0.1), ERROR, turn="max").estimate)
-
-
 def test_the_unimodal_fit_is_the_nearest_curve_of_its_kind():
     z = np.array([0.0, 2.0, 1.0, 3.0, 1.0, 2.0])
     fit, squares = unimodal(z, np.ones(6))

@@ -87,8 +87,12 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole():
 
 
 def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path):
-    computation = computed(tmp_path, [{**EXAMINED, "finetune_lr": 1e3}], [0])
-    assert computation.status.tolist() == ["diverged"]
+    rows = [
+        {**EXAMINED, "eigen_cam_images": 2, rate: 1e3, "pretrain_length": 12} for rate in ("finetune_lr", "pretrain_lr")
+    ]
+    computation = computed(tmp_path, rows, [0, 0])
+    assert computation.status.tolist() == ["diverged", "diverged"]
+    assert np.isnan(computation.metrics["eigen_cam_peaks"]).all()
     assert np.isfinite(computation.metrics["sharpness_before"][0])
     assert np.isnan(computation.metrics["sharpness"][0])
     assert torch.isfinite(torch.tensor(computation.metrics["landscape_rise_before"][0]))
