@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -112,8 +113,10 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 def in_order(value: Any) -> tuple[bool, Any]:
-    """The key to sort the values of an axis by: numbers before words."""
-    return isinstance(value, str), value
+    """The key to sort the values of an axis by: numbers before words, and words by the numbers in them: 70m, 160m."""
+    if not isinstance(value, str):
+        return False, value
+    return True, [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", value)]
 
 
 def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collection[int] = ()) -> list[int]:

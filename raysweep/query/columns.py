@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from raysweep.analyses.rows import in_order
 from raysweep.errors import InputError, shown
 from raysweep.fits.draws import log_axis
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK, STATUSES, STOPPED
@@ -91,7 +92,7 @@ def axis_of(column: pd.Series, name: str, role: str, label: bool) -> Axis:
     if column.dtype.kind in "bO" and not label and {*_words(column)} <= {"true", "false"}:
         return Axis(name, role, "bool", sorted({word == "true" for word in _words(column)}))
     if label or (numbers := _as_numbers(column, name)) is None:
-        return Axis(name, role, "str", sorted(_names(column).unique()))
+        return Axis(name, role, "str", sorted(_names(column).unique(), key=in_order))
     whole = bool(((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)).all())
     axis = Axis(name, role, "int" if whole else "float", [int(one) if whole else float(one) for one in numbers])
     if not whole:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from raysweep.analyses.finding import Finding, Plot
-from raysweep.analyses.rows import Where, spread
+from raysweep.analyses.rows import Where, in_order, spread
 from raysweep.analyses.series import Panel
 from raysweep.report.figures.style import FAINT, GREY, QUALITATIVE, REFERENCE, REFERENCES
 from raysweep.report.names import axis_label, called, line_label, settings, short
@@ -238,7 +237,7 @@ def sheet(panels_of: Sequence[Panel[Line]], workload: Workload, columns: int = 0
     def key(where: Where) -> Any:
         return where[single] if single else settings(where, workload)
 
-    keys = sorted({key(where) for where in wheres}, key=by_numbers)
+    keys = sorted({key(where) for where in wheres}, key=in_order)
     shades, index = colours(keys), {one: k for k, one in enumerate(keys)}
 
     def drawn(line: Line) -> Drawn[Line]:
@@ -258,13 +257,6 @@ def in_full(where: Where, workload: Workload) -> str:
     text = settings(where, workload)
     name = next(iter(where)) if len(where) == 1 else ""
     return f"{called(name, workload)} {text}" if name and text.startswith(f"{workload.symbol(name)} =") else text
-
-
-def by_numbers(key: Any) -> tuple[bool, Any]:
-    """What sorts numbers before texts, and texts by the numbers in them: 70m, 160m, 410m."""
-    if not isinstance(key, str):
-        return False, key
-    return True, [(int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", key)]
 
 
 def sentences(*texts: str) -> str:
