@@ -10,9 +10,9 @@ from transfer_rows import TRANSFER
 
 from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.analyses.places import PlaceLine, PlacesPlot
-from raysweep.analyses.rows import CellMeans
+from raysweep.analyses.rows import CellMeans, in_order
 from raysweep.analyses.series import CurvesPlot, Panel, Series, laid_out
-from raysweep.report.figures.drawing import by_numbers, hidden, level
+from raysweep.report.figures.drawing import hidden, level
 from raysweep.report.figures.fitted_places import draw_places
 from raysweep.report.figures.lines import draw_curves, height_at
 from raysweep.report.figures.phase_diagram import Grid, edges, segments
@@ -22,8 +22,8 @@ from raysweep.report.figures.style import styled
 
 def test_names_stand_in_the_order_of_their_numbers():
     models = ["model pythia-160m", "model pythia-410m", "model pythia-70m"]
-    assert sorted(models, key=by_numbers) == [models[2], models[0], models[1]]
-    assert sorted(["b", 10.0, 9.0, "a"], key=by_numbers) == [9.0, 10.0, "a", "b"]
+    assert sorted(models, key=in_order) == [models[2], models[0], models[1]]
+    assert sorted(["b", 10.0, 9.0, "a"], key=in_order) == [9.0, 10.0, "a", "b"]
 
 
 def test_a_figure_has_at_most_four_panels_of_six_lines_and_of_more_lines_five_with_both_ends():
