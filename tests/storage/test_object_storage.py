@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from conftest import QUIET, assert_same_rows, driving, ok, process, refused, sql, until
+from conftest import QUIET, assert_same_rows, driving, halted, ok, process, refused, sql, until
 from spaces import waiting_space, written
 
 from raysweep.ledger import compaction, segments
@@ -120,7 +120,7 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(waiting, call, s3, tmp
     output = call("status", "small", "--storage", s3).out
     assert "small: running, 3 of 6 rows" in output
     assert f"driven by process {waiting.pid} on " in output
-    refused(call("resume", "small", "--storage", s3, *QUIET), "small: ", f"process {waiting.pid} on ")
+    halted(call("resume", "small", "--storage", s3, *QUIET), "small: ", f"process {waiting.pid} on ")  # after a while
     refused(call("delete", "small", "--storage", s3, "--yes"), "small: ")
     (tmp_path / "go").touch()
     assert waiting.wait(PATIENCE) == 0
