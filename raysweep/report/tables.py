@@ -260,7 +260,7 @@ def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> 
 def _tested(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """What is known of tests: the fall from a turn to the end, how much an exponent grows along its axis, and p."""
     p = next((name for name in ("p_holm", "p_value") if name in finding.table), "")
-    texts = [number(row[p], 2) if row[p] >= 1e-4 else "< 0.0001" for row in rows] if p else [NOTHING] * len(rows)
+    texts = ["< 0.0001" if row[p] < 1e-4 else number(row[p], 2) for row in rows] if p else [NOTHING] * len(rows)
     falls = [{"estimate": row.get("fall", np.nan), "low": np.nan, "high": np.nan} for row in rows]
     bends = [{end: row.get(f"bend{of}", np.nan) for end, of in BEND.items()} for row in rows]
     shown = [_numbers(some, "")[0] for some in (falls, bends)]

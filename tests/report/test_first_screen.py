@@ -14,7 +14,7 @@ from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
 from raysweep.report.phrases import CLAUSES
 from raysweep.report.sentences import MOST, sentence
-from raysweep.report.tables import first_table
+from raysweep.report.tables import first_table, table_of
 from raysweep.workloads.declaration import Metric
 
 GAMMAS, DEPTHS = [0.2, 0.4, 0.6, 0.8, 1.2, 1.6], [1, 2, 3, 5]
@@ -159,6 +159,12 @@ def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_
     assert sentence(finding, TRANSFER).endswith(
         "in 4 of 8 settings; somewhere above 0.1 in 2; at the grid's upper edge in 2."
     )
+
+
+def test_a_setting_without_a_test_has_no_p():
+    rows = [{"gamma": k, "outcome": Outcome.RISES, "p_value": p} for k, p in enumerate((1e-9, 0.02, np.nan))]
+    table = table_of(Finding("trend", "t", as_table(rows, ["gamma"]), "", "depth", ["gamma"]), TRANSFER, range(3))
+    assert [row[table.head.index("p, adjusted")] for row in table.rows] == ["< 0.0001", "0.02", "–"]
 
 
 @pytest.mark.parametrize(("few", "more"), itertools.product([2, 7, 12, 30], [1, 3, 11]))
