@@ -118,7 +118,7 @@ def packed_cells(count: int) -> tuple[float, float]:
     }
     code = (
         "import json, sys, time\nfrom raysweep import sweep\nfrom raysweep.executors import ray_tune\n"
-        "from raysweep.plan.resources import Resources\n"
+        "from raysweep.space.resources import Resources\n"
         "ray_tune.connect(None, [Resources()], lambda line: None)\nstarted = time.perf_counter()\n"
         "sweep.run(json.loads(sys.argv[1]), storage=sys.argv[2], executor=sys.argv[3], report=False, "
         "tracking_uri='none')\n"

@@ -20,7 +20,7 @@ import numpy as np
 from raysweep import workloads
 from raysweep.plan.cells import enumerate_cells
 from raysweep.space import space_files
-from raysweep.space.packaged import spaces
+from raysweep.space.space_files import packaged
 from raysweep.training import draws as data
 from raysweep.trial.compute import compute
 from raysweep.workloads.declaration import SIGN_SPREAD, column
@@ -75,7 +75,7 @@ def zero_lines(draws: int) -> Iterator[str]:
 
 def space_lines(name: str, draws: int) -> Iterator[str]:
     """For each metric of a space that is averaged: the variance of plain draws over that of symmetric ones."""
-    space = space_files.read(spaces()[name], {})
+    space = space_files.read(packaged()[name], {})
     workload, cells = workloads.get(space.workload), enumerate_cells(space)
     chosen = np.unique(np.linspace(0, len(cells.ids) - 1, MOST_CELLS).astype(int))
     columns = {key: np.repeat(np.asarray(values)[chosen], draws) for key, values in cells.columns.items()}

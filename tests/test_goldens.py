@@ -9,7 +9,7 @@ import pytest
 
 import raysweep
 from raysweep.space import space_files
-from raysweep.space.packaged import spaces
+from raysweep.space.space_files import packaged
 from raysweep.stages import references
 from raysweep.stages.store import Store
 from tests.goldens import OLD_STORAGE, SPACES, path_of, rows_of
@@ -22,7 +22,7 @@ EACH += " pretraining_epochs overtraining_language_tiny"
 
 
 def test_every_grid_space_has_a_golden():
-    read = {name: space_files.read(path, {}) for name, path in spaces().items()}
+    read = {name: space_files.read(path, {}) for name, path in packaged().items()}
     here = {name: each for name, each in read.items() if each.workload != "checkpoints"}  # whose models are on a hub
     assert set(SPACES) == {name for name, each in here.items() if each.search == {"grid": {}}}
 
@@ -39,7 +39,7 @@ def test_rows_are_those_of_the_golden(name, tmp_path):
             expected = golden[column].where(golden[column].notna(), None)
             assert [str(value) for value in expected] == [str(value) for value in rows[column]], column
         else:
-            trained = space_files.read(spaces()[name], {}).workload in ("language", "vision")
+            trained = space_files.read(packaged()[name], {}).workload in ("language", "vision")
             # a difference of two losses of some nats is as near as they are
             near = {"rtol": TRAINED, "atol": TRAINED} if trained else {"rtol": FLOAT64, "atol": FLOAT64 * 1e-3}
             result = pandas.to_numeric(rows[column]).to_numpy(dtype=float)

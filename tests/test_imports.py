@@ -60,7 +60,7 @@ HEAVY = {"torch", "scipy", "pandas", "ray", "mlflow", "matplotlib", "optuna", "p
         "from raysweep.workloads.declaration import column; w = workloads.get('language'); "
         "w.check({p.name: p.default for p in w.parameters}); "
         "RowStages(w, {p.name: column(p, [p.default]) for p in w.parameters}).of_row(0, 0)",
-        "from raysweep.space import packaged, space_files; [space_files.locate(name) for name in packaged.spaces()]",
+        "from raysweep.space import space_files; [space_files.locate(name) for name in space_files.packaged()]",
         "from raysweep.analyses import registry; from raysweep.space import analyses; registry.names()",
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raysweep import terminal
 from raysweep.driver import shared_stages
-from raysweep.driver.hold import only_driver
+from raysweep.driver.records import only_driver
 from raysweep.errors import InputError
 from raysweep.ledger import sweep_record
 from raysweep.query.sweep import Sweep

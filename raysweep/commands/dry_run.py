@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from raysweep.driver import added_metrics, compatibility, first_rows, outlook, placement, shared_stages, stage_plan
+from raysweep.driver import compatibility, first_rows, outlook, placement, shared_stages, stage_plan
 from raysweep.driver.options import Options
 from raysweep.driver.progress import duration
 from raysweep.driver.stage_plan import StagePlan
@@ -16,10 +16,9 @@ from raysweep.errors import InputError, as_typed
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells, to_download
 from raysweep.plan.packs import make_packs
-from raysweep.plan.resources import Resources
 from raysweep.query import stage_store
-from raysweep.query.changed_content import code_note
 from raysweep.query.state import PendingRows, State
+from raysweep.space.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.stages import references
 from raysweep.stages.store import Store
@@ -67,7 +66,7 @@ def describe(space: Space, options: Options) -> list[str]:
         lines.append(f"  to download first (--download): {downloads}")
     lines += [f"  note: {note}" for note in state.notes]
     store = Store(options.store or stage_store.address(folder, record)) if state.stored else None
-    note = added_metrics.renew(state, store, options.on_code_change)
+    note = stage_plan.renew(state, store, options.on_code_change)
     lines += [f"  note: {note}"] * bool(note)
     pending = state.missing()
     if not pending.rows:
@@ -75,11 +74,7 @@ def describe(space: Space, options: Options) -> list[str]:
     there: set[str] = set()
     if store:
         plan = stage_plan.build(state, pending, store, options.on_code_change == "recompute")
-        if plan.older:
-            older = f"{len(plan.older):,} of the stages in the store"
-            lines.append(f"  note: {code_note(state.workload.name, older, options.on_code_change)}")
-        lacks = stage_plan.lacks(plan, state.workload, options.on_code_change == "recompute")
-        lines += [f"  note: {lacks}"] * bool(lacks)
+        lines += [f"  note: {note}" for note in stage_plan.notes(plan, state.workload, options.on_code_change)]
         lines += [f"  {line}" for line in stage_lines(plan, stage_store.user(record) if record else "")]
         pending, there = replace(pending, seconds=plan.seconds), plan.reused
     if space.precision:

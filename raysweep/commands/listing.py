@@ -13,7 +13,7 @@ from raysweep.ledger import sweep_record
 from raysweep.phrases import place
 from raysweep.query.summary import phase
 from raysweep.query.sweep import open_sweep
-from raysweep.space import function_files, packaged
+from raysweep.space import function_files, space_files
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import SIGN_SPREAD, Metric, Parameter
@@ -93,7 +93,7 @@ def workload(name: str) -> list[str]:
 
 def spaces(width: int | None) -> list[str]:
     """The packaged spaces, each with its question, and the papers that these cite. width: as in `listed`."""
-    questions = {name: first_comment(path) for name, path in packaged.spaces().items()}
+    questions = {name: first_comment(path) for name, path in space_files.packaged().items()}
     cited = {f"paper {letter}": papers.PAPERS[letter] for letter in papers.cited(" ".join(questions.values()))}
     return listed({**questions, **cited}, 34, width)
 

@@ -7,15 +7,13 @@ and the difference is cut into packs.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from raysweep import phrases
 from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
-from raysweep.driver.hold import only_driver
-from raysweep.driver.job import new_job
 from raysweep.driver.limits import TimeIsUp, TimeLimit
 from raysweep.driver.live_page import LivePage
 from raysweep.driver.options import Options
@@ -28,21 +26,23 @@ from raysweep.ledger import compaction, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
-from raysweep.plan.pack import Pack, rest_of
+from raysweep.plan.identity import code_version
+from raysweep.plan.pack import Pack, PackQueue, rest_of
 from raysweep.plan.packs import make_packs
-from raysweep.plan.queue import PackQueue
-from raysweep.query import verdict
+from raysweep.query import stage_store, verdict
 from raysweep.query.state import State
 from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
-from raysweep.storage import files, signs
+from raysweep.storage import files, paths, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import Damaged
 from raysweep.tracking import address, server
 from raysweep.tracking.session import Session
 from raysweep.trial.early_stopping import Rule
+from raysweep.trial.function import Function
+from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended
 
 FUNCTION_CEILING = 20.0  # seconds of a pack of rows of a Python function
@@ -97,7 +97,7 @@ class Driver:
         # the thread that hears signals may call it too; a local name, so that all rows are freed with this object
         stop = signal_handlers.once(self._stop)
         with (
-            only_driver(self.folder, record, self._say) as self._still_ours,
+            records.only_driver(self.folder, record, self._say) as self._still_ours,
             signal_handlers.on_signals(lambda: stop("KILLED", "interrupted")) as self._put_handlers_back,
         ):
             try:
@@ -150,7 +150,7 @@ class Driver:
                     notes = self._state.notes  # first rows may replace those that it is about
                     if self._rule:
                         self._rule.learn(self._state.earlier())
-                    job = new_job(record, self._state, self.function, self._rule)
+                    job = self._new_job(record)
                     from raysweep.executors import ray_tune
 
                     to_ray = self.options.executor == "ray" or self.options.workers is not None
@@ -164,8 +164,7 @@ class Driver:
             sweep_record.clear_leftovers(self.folder)
             temporary.clear_leftovers()
             strays = [self._state.strays] if self._state.strays and not self.part else []
-            for note in dict.fromkeys([*notes, *self._state.notes, *strays]):
-                self._say(note)
+            self._say_each(dict.fromkeys([*notes, *self._state.notes, *strays]))
             self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
             self._stages.add_metrics()
             self._pending = self._stages.claim(self._state.missing())
@@ -218,9 +217,8 @@ class Driver:
         if isinstance(self.folder, Path):  # a copy of a sweep may lack folders that were empty
             for inner in (sweep_record.LEDGER, sweep_record.LOGS):
                 (self.folder / inner).mkdir(exist_ok=True)
-        more = {"store": self._stages.url, "expired": self._stages.expired}
         run = uuid.uuid4().hex if self._placement.executor == "ray" else ""
-        self._job = job = new_job(self._sweep.record, self._state, self.function, self._rule, run, **more)
+        self._job = job = self._new_job(self._sweep.record, run, self._stages.url, self._stages.expired)
         self._page = LivePage(lambda reload: self._sweep.report(state=self._state, reload=reload))
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress(self._stages.progress) as self._progress:
@@ -244,18 +242,41 @@ class Driver:
         self._say_what_is_reached()
         self._tidy()
 
+    def _new_job(
+        self, record: Record, run: str = "", store: str = "", expired: Mapping[str, bytes] | None = None
+    ) -> Job:
+        """What all trials of the sweep share. run: as in `Function`. store, expired: as in `Job`."""
+        space, cells, description = self._state.space, self.cells, self._state.workload.function
+        return Job(
+            space.workload,
+            cells.columns,
+            cells.ids,
+            paths.absolute(self.folder / sweep_record.LEDGER),
+            paths.absolute(self.folder / sweep_record.LOGS),
+            store,
+            stage_store.user(record),
+            self._state.attempt,
+            code_version(self._state.workload),
+            space.resources["cpus_per_trial"],
+            keep=tuple(space.keep),
+            expired={} if expired is None else expired,  # it grows
+            function=Function(description, self.function.call, run) if description and self.function else None,
+            asked=cells.asked,
+            rule=self._rule,
+        )
+
+    def _say_each(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._say(line)
+
     def _say_what_is_reached(self) -> None:
         if self.space.precision:
-            for line in verdict.lines(self._state):
-                self._say(line)
+            self._say_each(verdict.lines(self._state))
             self._state.leave_steps()
 
     def _say_if_nothing_was_logged(self) -> None:
-        if self._rule and not any(
-            self._rule.metric in curve
-            for row in self._state.rows.values()
-            for curve in (row.get("curves") or {}).values()
-        ):
+        curves = (curve for row in self._state.rows.values() for curve in (row.get("curves") or {}).values())
+        if self._rule and not any(self._rule.metric in curve for curve in curves):
             self._say(f"early_stopping: no row logged {self._rule.metric} while it ran, so that none could be stopped")
 
     def _propose(self) -> list[Pack]:
@@ -296,9 +317,8 @@ class Driver:
         try:
             rows = segments.read_segment(path)
         except (Damaged, FileNotFoundError) as error:
-            raise Halted(
-                str(path.parent), f"{path.name} was written there and cannot be read back whole ({error})"
-            ) from None
+            why = f"{path.name} was written there and cannot be read back whole ({error})"
+            raise Halted(str(path.parent), why) from None
         for cell in self._state.add(rows):
             self._still_ours()
             if self._session:
@@ -318,26 +338,22 @@ class Driver:
         try:
             with Phase(self.folder, "report", lambda: steps[-1]):
                 written = self._sweep.report(
-                    on_step=lambda done, total: steps.append((done, total)), state=self._state, on_answer=self._answer
+                    # the answer is printed before the page is written: nobody waits for figures and for MLflow
+                    on_step=lambda done, total: steps.append((done, total)),
+                    state=self._state,
+                    on_answer=self._say_each,
                 )
         except Exception:
             self._go_on = "report"
             self.close()
             raise
-
         self._say(f"report: {phrases.place(written.directory / 'report.html')}")
-
-    def _answer(self, answer: Sequence[str]) -> None:
-        """Print the answer, before the page is written: nobody waits for figures and for MLflow."""
-        for line in answer:
-            self._say(line)
 
     def close(self) -> None:
         """Write to MLflow what it lacks, end the sweep's run there, and say where to see the runs."""
         if self._session:
             lacks = log_the_rest(self._session, self._sweep, self._state, self._say)
-            for line in [lacks] if lacks else server.runs_page(self.folder, self._sweep.record.tracking_uri):
-                self._say(line)
+            self._say_each([lacks] if lacks else server.runs_page(self.folder, self._sweep.record.tracking_uri))
 
     def _stop(self, status: Literal["KILLED", "FAILED"], why: str = "") -> None:
         """End the sweep's run in MLflow early, and say how to continue. why: the reason for the user, "" for none."""

@@ -22,8 +22,7 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.packs import pack_of
 from raysweep.query.state import State
 from raysweep.space.schema import Space, validate
-from raysweep.storage import files, signs
-from raysweep.storage.paths import AnyPath
+from raysweep.storage import signs
 from raysweep.trial import child_process
 from raysweep.trial.function import Unusable
 from raysweep.trial.pack import Job
@@ -176,9 +175,3 @@ def _candidates(state: State) -> Iterator[Pack]:
 def can_measure(cells: Cells) -> bool:
     """Whether rows can be computed in this process: none takes a GPU or a gang."""
     return all(needs.gang == 1 and not needs.gpus for needs in cells.needs)
-
-
-def withdraw(folder: AnyPath) -> None:
-    """Remove the first rows of a sweep that could not begin."""
-    for inner in (sweep_record.LEDGER, sweep_record.LOGS):
-        files.remove([folder / inner / name for name in files.tree(folder / inner)])

@@ -11,9 +11,8 @@ from raysweep.driver.options import Options
 from raysweep.driver.progress import duration
 from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
-from raysweep.plan.pack import Pack
+from raysweep.plan.pack import Pack, PackQueue
 from raysweep.plan.packs import Packing
-from raysweep.plan.queue import PackQueue
 from raysweep.query.state import PendingRows
 
 INLINE_UP_TO = 20.0  # estimated seconds of one core below which starting Ray (about 15 s) does not pay

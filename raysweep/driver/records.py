@@ -1,14 +1,16 @@
-"""The record of the sweep that a driver drives: it is made, changed, and taken back if the sweep cannot begin."""
+"""The record of the sweep that a driver drives: it is made, changed, and taken back if the sweep cannot begin. Only one
+driver at a time works on a sweep: it holds the sweep's lock."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from raysweep.driver import first_rows, shared_stages
+from raysweep.driver import shared_stages
 from raysweep.driver.options import Options
-from raysweep.errors import InputError
+from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import place
@@ -17,6 +19,7 @@ from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
+from raysweep.storage import driver_lock, files, signs
 from raysweep.storage.paths import AnyPath
 from raysweep.tracking import address, grouping
 
@@ -49,7 +52,8 @@ def remember(folder: AnyPath, record: Record, space: Space, uri: str | None) -> 
 def withdraw(folder: AnyPath, record: Record, function: Given | None, new_storage: bool) -> None:
     """Remove a new sweep that could not begin. function: the Python function of which first rows may be there."""
     if function:
-        first_rows.withdraw(folder)
+        for inner in (sweep_record.LEDGER, sweep_record.LOGS):
+            files.remove([folder / inner / name for name in files.tree(folder / inner)])
         user_files.forget(record.sweep_id)
     shared_stages.withdraw(folder, record, new_storage)
     sweep_record.withdraw(folder, new_storage)
@@ -69,3 +73,44 @@ def take_back(sweep: Sweep, uri: str | None, new_storage: bool) -> None:
     sweep_record.begin_deletion(sweep.folder)
     sweep_record.delete(sweep.folder)
     sweep_record.abandon(sweep.folder, new_storage)
+
+
+@contextlib.contextmanager
+def only_driver(
+    folder: AnyPath, record: Record, say: Callable[[str], None], to_delete: bool = False
+) -> Iterator[Callable[[], None]]:
+    """Hold a sweep while the block runs. Yields a function that raises Halted if the hold was lost to another driver.
+
+    to_delete: whether a record whose deletion has begun is accepted.
+
+    Raises Halted if another driver holds the sweep, if its record on disk is no longer `record`, or if its folder is
+    full or cannot be written.
+    """
+    sweep = record.sweep
+
+    @contextlib.contextmanager
+    def busy_is_halted() -> Iterator[None]:
+        try:
+            yield
+        except driver_lock.Busy as error:
+            raise Halted(sweep, f"is being driven by {error}; one driver at a time") from None
+
+    def check() -> None:
+        with busy_is_halted():
+            still_held()
+
+    with contextlib.ExitStack() as stack:
+        try:
+            with busy_is_halted():
+                still_held = stack.enter_context(driver_lock.held(folder, lambda line: say(f"{sweep}: {line}")))
+        except FileNotFoundError:
+            raise Halted(sweep, "was deleted meanwhile") from None
+        except OSError as error:
+            raise files.in_one_line(error, folder) or error from None
+        if (now := sweep_record.load(folder, to_delete)) != record:
+            raise Halted(sweep, f"was {'changed' if now else 'deleted'} meanwhile; try again")
+        signs.clear(folder, signs.PHASE)  # a killed driver may have left it
+        try:
+            yield check
+        except OSError as error:
+            raise files.in_one_line(error, folder) or error from None

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysweep.driver import added_metrics, stage_plan
+from raysweep.driver import stage_plan
 from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import RowStages
-from raysweep.query.changed_content import code_note
 from raysweep.query.stage_store import absolute, address, in_words, user
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
@@ -71,7 +70,7 @@ class SharedStages:
 
     def add_metrics(self) -> None:
         """Have metrics measured that the workload has gained, where the store has what is needed."""
-        if note := added_metrics.renew(self._state, self._store, self._on_code_change):
+        if note := stage_plan.renew(self._state, self._store, self._on_code_change):
             self._say(f"note: {note}")
 
     def claim(self, pending: PendingRows) -> PendingRows:
@@ -83,13 +82,9 @@ class SharedStages:
         recompute = self._on_code_change == "recompute"
         plan = stage_plan.build(self._state, pending, self._store, recompute)
         self._store.check()
-        if plan.older:
-            what = f"{len(plan.older):,} of the stages in the store"
-            note = code_note(self._state.workload.name, what, self._on_code_change)
-            if not self._noted:
-                self._say(note)
-        if not self._noted and (lacks := stage_plan.lacks(plan, self._state.workload, recompute)):
-            self._say(f"note: {lacks}")
+        notes = stage_plan.notes(plan, self._state.workload, self._on_code_change)
+        for note in [] if self._noted else notes:
+            self._say(f"note: {note}")
         self._noted = True
         references.refer(self._store, self.user, plan.needed)
         self._let_go(plan.needed)
@@ -136,14 +131,11 @@ class SharedStages:
         """How many stages that were to be computed are there, and how many they are. RaysweepError if unreadable."""
         if self._store is None or not self._new:
             return 0, 0
-        new = self._new
-        return len(new.intersection(self._store.stages())), len(new)
+        return len(self._new.intersection(self._store.stages())), len(self._new)
 
     def account(self) -> str | None:
         """A line that counts how many stages this run computed and reused; None if it needed no stage."""
-        if self._store is None or not self._before:
-            return None
-        return in_words(self._store, self.user, self._before)
+        return in_words(self._store, self.user, self._before) if self._store and self._before else None
 
 
 def release(folder: AnyPath, record: Record) -> None:

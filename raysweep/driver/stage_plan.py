@@ -1,6 +1,8 @@
 """The stages that pending rows need: which of them the store has, and what the others cost.
 
-For comparison it also says what the same rows would cost in a plain grid, which pretrains again for every row.
+For comparison it also says what the same rows would cost in a plain grid, which pretrains again for every row. Rows
+that lack metrics which their workload has gained since get them without training again, if the store has the artifact
+from which the stage that measures them starts.
 """
 
 from __future__ import annotations
@@ -9,16 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raysweep.phrases import counted
+from raysweep.phrases import counted, rows_are
 from raysweep.plan.identity import code_version
 from raysweep.plan.row_stages import RowStage, RowStages, lacking
+from raysweep.query.changed_content import code_note
 from raysweep.query.stage_store import records
 from raysweep.query.state import PendingRows, State
 from raysweep.stages import intermediate
 from raysweep.stages.checkpoints import Record
 from raysweep.stages.store import Store
 from raysweep.workloads.asked_once import one_look
-from raysweep.workloads.declaration import OK, Workload
+from raysweep.workloads.declaration import FAILED, OK, Workload
 
 AGAIN = "computes them again"
 
@@ -186,16 +189,52 @@ def _lacking(workload: Workload, stored: Mapping[str, Record]) -> dict[str, list
     return {stage: names for stage, names in lacks.items() if names}
 
 
-def lacks(plan: StagePlan, workload: Workload, recompute: bool) -> str:
-    """A sentence about stages in the store without metrics that the workload has gained since; "" if there are none."""
-    if not plan.lacking:
-        return ""
-    names = dict.fromkeys(name for missing in plan.lacking.values() for name in missing)
-    stages = f"{counted(len(plan.lacking), 'stage')} in the store {'lacks' if len(plan.lacking) == 1 else 'lack'}"
-    then = "computing them again"
-    if not recompute:
+def notes(plan: StagePlan, workload: Workload, on_code_change: str) -> list[str]:
+    """What is done with stages in the store of other code, and with those that lack metrics which the workload has
+    gained since. InputError if stages of other code are refused."""
+    older, lacking = f"{len(plan.older):,} of the stages in the store", plan.lacking
+    lines = [code_note(workload.name, older, on_code_change)] if plan.older else []
+    if lacking:
+        names = dict.fromkeys(name for missing in lacking.values() for name in missing)
+        stages = f"{counted(len(lacking), 'stage')} in the store {'lacks' if len(lacking) == 1 else 'lack'}"
         then = f"their rows have no value of {'it' if len(names) == 1 else 'them'} (--on-code-change recompute {AGAIN})"
-    return f"{stages} {', '.join(names)}, which {workload.name} has gained since: {then}"
+        then = "computing them again" if on_code_change == "recompute" else then
+        lines.append(f"{stages} {', '.join(names)}, which {workload.name} has gained since: {then}")
+    return lines
+
+
+@one_look()
+def renew(state: State, store: Store | None, on_code_change: str) -> str:
+    """Have the rows of a sweep computed again that can get metrics which they lack; if rows are recomputed, all that
+    lack one. store: None if no stage is kept. Returns a sentence for the user, or ""."""
+    recompute = on_code_change == "recompute"
+    if not recompute and (store is None or not store.exists()):
+        return ""
+    chain, stages = state.workload.chain, RowStages(state.workload, state.cells.columns, state.space.keep)
+    stage_of = {name: index for index, names in enumerate(chain.metrics) for name in names}
+    published = set(store.stages()) if store is not None and not recompute else set()
+    done = state.done()
+    rows: set[tuple[str, int]] = set()
+    missing: set[str] = set()
+    lacking = 0
+    for (cell, seed), row in state.rows.items():
+        lacks = stage_of.keys() - row["metrics"].keys()
+        if row["status"] == FAILED or not lacks or (cell, seed) not in done:
+            continue
+        lacking, missing = lacking + 1, missing | lacks
+        kept = [stage for stage in stages.of_row(state.position[cell], seed) if stage.id in published]
+        if recompute or (kept and kept[-1].index == min(stage_of[name] for name in lacks) - 1):
+            rows.add((cell, seed))
+    state.replace(rows)
+    if not lacking:
+        return ""
+    names = ", ".join(name for name in stage_of if name in missing)
+    text = f"{rows_are(lacking)} there without {names}, which {state.workload.name} has gained since"
+    if len(rows) == lacking:
+        return f"{text}: {'computing them again' if recompute else 'measuring them from the kept artifacts'}"
+    measured = f"measuring {len(rows):,} of them from kept artifacts; " if rows else ""
+    rest = f"of the others no artifact is kept from which to measure them (--on-code-change recompute {AGAIN})"
+    return f"{text}: {measured}{rest}"
 
 
 def _path(chain: Iterable[RowStage]) -> tuple[str, ...]:

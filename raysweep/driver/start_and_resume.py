@@ -8,8 +8,8 @@ from typing import Any
 
 from raysweep.driver import compatibility, first_rows, records, shared_stages, signal_handlers
 from raysweep.driver.driver import Driver, log_the_rest
-from raysweep.driver.hold import only_driver
 from raysweep.driver.options import Options
+from raysweep.driver.records import only_driver
 from raysweep.errors import Halted, InputError
 from raysweep.ledger import sweep_record
 from raysweep.phrases import command, place, rows_are

@@ -26,7 +26,7 @@ from raysweep.executors.gang_worker import MEETING, Answer, Outcome, Worker
 from raysweep.ledger.segments import Row
 from raysweep.plan.cost import shares
 from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
+from raysweep.space.resources import Resources
 from raysweep.storage import leases
 from raysweep.trial import log, short_memory
 from raysweep.trial.chain import Errors

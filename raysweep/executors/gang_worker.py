@@ -20,8 +20,8 @@ from raysweep.errors import InputError, RaysweepError
 from raysweep.ledger.segments import Row
 from raysweep.phrases import counted
 from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
 from raysweep.redaction import error_text
+from raysweep.space.resources import Resources
 from raysweep.storage import leases
 from raysweep.training import devices
 from raysweep.trial import log, threads

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from raysweep.plan.pack import Pack
-from raysweep.plan.queue import PackQueue
+from raysweep.plan.pack import Pack, PackQueue
 from raysweep.trial.pack import Job
 from raysweep.trial.run import Ended, run_pack
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from raysweep import terminal
 from raysweep.errors import InputError
-from raysweep.plan.resources import Resources
 from raysweep.redaction import redact
+from raysweep.space.resources import Resources
 
 NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")  # where a pod finds the name of its own
 

@@ -24,9 +24,8 @@ from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping
 from raysweep.executors.retry_policy import RetryPolicy
-from raysweep.plan.pack import Pack
-from raysweep.plan.queue import PackQueue
-from raysweep.plan.resources import Resources
+from raysweep.plan.pack import Pack, PackQueue
+from raysweep.space.resources import Resources
 from raysweep.training import devices
 from raysweep.trial.pack import Job, died, lost_rows, publish
 from raysweep.trial.run import Ended, content, is_done, lost_stages, run_pack

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import InputError, as_typed, shown
-from raysweep.plan import resources
 from raysweep.plan.identity import answer, cell_id
-from raysweep.plan.resources import Resources
-from raysweep.space import axes
+from raysweep.space import axes, resources
+from raysweep.space.resources import Resources
 from raysweep.space.schema import Space
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import Workload, column

@@ -82,18 +82,13 @@ def estimate(
 def shares(workload: Workload, columns: Columns, seeds: np.ndarray, count: int) -> list[np.ndarray]:
     """Row numbers for each of `count` workers, with about equal costs; fewer workers if there are fewer rows. Rows that
     share their costly part stay together unless there are fewer such groups than workers."""
-
-    stages = RowStages(workload, columns)
-
-    def costed(members: np.ndarray) -> tuple[float, np.ndarray]:
-        return stages.cost_of(members).seconds, members
-
-    groups = [costed(members) for members in alike([seeds, *(columns[name] for name in workload.grouping)])]
-    count = min(count, len(seeds))
+    stages, count = RowStages(workload, columns), min(count, len(seeds))
+    alike_rows = alike([seeds, *(columns[name] for name in workload.grouping)])
+    groups = [(stages.cost_of(members).seconds, members) for members in alike_rows]
     while len(groups) < count:
         largest = max((i for i in range(len(groups)) if len(groups[i][1]) > 1), key=lambda i: groups[i][0])
         _, members = groups.pop(largest)
-        groups += [costed(half) for half in np.split(members, [len(members) // 2])]
+        groups += [(stages.cost_of(half).seconds, half) for half in np.split(members, [len(members) // 2])]
     parts: list[list[int]] = [[] for _ in range(count)]
     loads = [0.0] * count
     for seconds, members in sorted(groups, key=lambda group: -group[0]):

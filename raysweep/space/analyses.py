@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -77,8 +77,10 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     engine = context.workload.engines.parameter if context.workload.engines else ""
     if taken := [name for name in context.axes if name in analysis.columns and name != engine]:
         raise InputError(path, f"its tables have a column {taken[0]}; give this parameter another name")
-    x = given.get(analysis.along, "")
-    if why := _no_best_place(analysis.above, x, context.axes.get(x, [])):
+    x, above = given.get(analysis.along, ""), analysis.above
+    if above is not None and (bad := [value for value in context.axes.get(x, ()) if not above < value < math.inf]):
+        scale, values = ("its axis", "values") if above else ("a logarithmic scale", "values above 0")
+        why = f"the best {x} is sought on {scale}; expected finite {values} on that axis, got {shown(bad[0])}"
         raise InputError(f"{path}.{analysis.along}", why)
 
 
@@ -92,15 +94,3 @@ def _check_function(kind: str, given: Any, path: str, context: Context) -> None:
     if not analysis_functions.is_in_file(kind):
         function = analysis_functions.find(kind, {}, path)
         analysis_functions.check_options(function, analysis_functions.options_of(given), path)
-
-
-def _no_best_place(above: float | None, x: str, values: Iterable[Any]) -> str:
-    """Why the best value cannot be sought on an axis; "" if it can, or if it is not asked for (above is None)."""
-    for value in values if above is not None else ():
-        if not above < value < math.inf:
-            log = above == 0
-            return (
-                f"the best {x} is sought on {'a logarithmic scale' if log else 'its axis'}; "
-                f"expected finite values{' above 0' if log else ''} on that axis, got {shown(value)}"
-            )
-    return ""

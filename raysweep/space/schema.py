@@ -19,7 +19,7 @@ from typing import Any
 from raysweep import workloads
 from raysweep.errors import InputError, shown, unknown
 from raysweep.redaction import has_password
-from raysweep.space import axes, checks, early_stopping, precision, resources, search_options
+from raysweep.space import axes, checks, precision, resources, search_options
 from raysweep.space.analyses import check_analysis
 from raysweep.space.axes import Conditions
 from raysweep.space.checks import Context, expect
@@ -161,7 +161,7 @@ def validate(data: Mapping[str, Any]) -> Space:
         search=search,
         precision=precise,
         budget=precision.check_budget(data.get("budget"), precise, stated, context),
-        early_stopping=early_stopping.check(data.get("early_stopping"), context, search),
+        early_stopping=search_options.check_early_stopping(data.get("early_stopping"), context, search),
         resources=stated,
         analysis=_analysis(data.get("analysis") or [], context),
         function=workload.function.plain() if workload.function else None,

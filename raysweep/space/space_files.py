@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.errors import InputError, shown, unknown
-from raysweep.space import analysis_functions, function_files, packaged, yaml_reader
+from raysweep.space import analysis_functions, function_files, yaml_reader
 from raysweep.space.function_files import Given
 from raysweep.space.schema import KEYS, Space, unknown_key, validate
 from raysweep.space.search_options import IMPORTED
@@ -81,12 +81,24 @@ def locate(source: str | Path) -> Path:
     path = Path(source)
     if os.path.isfile(path):  # returns False for names that no file can have
         return path
-    spaces = packaged.spaces()
+    spaces = packaged()
     if str(source) in spaces:
         return spaces[str(source)]
     if path.suffix in (".yaml", ".yml") or path.name != str(source):
         raise InputError(str(source), "expected a file, this is a folder" if os.path.isdir(path) else "no such file")
     raise unknown(str(source), "space", str(source), sorted(spaces))
+
+
+def packaged() -> dict[str, Path]:
+    """The spaces that ship with raysweep by name (the file's name without .yaml), in alphabetical order, in a package
+    and in a source checkout alike; FileNotFoundError if they are missing."""
+    package = Path(__file__).parents[1]
+    folder = package / "search_spaces"
+    if not folder.is_dir() and (package.parent / "pyproject.toml").is_file():
+        folder = package.parent / folder.name
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no packaged spaces: {folder} is not there")
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
 def apply_set(data: dict[str, Any], key: str, value: Any) -> None:

@@ -17,7 +17,7 @@ import server
 from conftest import until
 from reader import REPOSITORY, blocks_of_readme, check_out, type_line
 
-from raysweep.space import packaged
+from raysweep.space import space_files
 from tests.chaos.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -140,7 +140,7 @@ def test_submitted_without_arguments_it_says_what_it_is_and_lists_the_spaces(clo
     done = cloud.type(SUBMIT)
     assert done.code == 0, done.text[-3000:]
     assert "How does what you get after fine-tuning depend on" in done.text
-    assert not [name for name in packaged.spaces() if not re.search(rf"^{name} +\w", done.text, re.MULTILINE)]
+    assert not [name for name in space_files.packaged() if not re.search(rf"^{name} +\w", done.text, re.MULTILINE)]
 
 
 def test_the_cards_own_command_runs_on_the_head_alone(cloud):

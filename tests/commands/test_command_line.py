@@ -12,7 +12,7 @@ from spaces import small_space
 import raysweep
 from raysweep import workloads
 from raysweep.commands import listing
-from raysweep.space import packaged
+from raysweep.space import space_files
 from raysweep.theory import papers
 from tests.chaos.waiting import PATIENCE
 
@@ -35,7 +35,7 @@ def test_without_a_command_it_says_what_there_is(call):
     told = ok(call())
     assert "How does what you get after fine-tuning depend on" in told.out
     assert "raysweep run quickstart" in told.out
-    assert not [name for name in packaged.spaces() if f"\n{name} " not in told.out]
+    assert not [name for name in space_files.packaged() if f"\n{name} " not in told.out]
     assert told.err == ""
 
 
@@ -96,9 +96,9 @@ def test_every_packaged_space_is_listed_and_can_be_planned(call, storage):
     legend = [line.split(maxsplit=2) for line in listed if line.startswith("paper ")]
     assert {letter: title for _, letter, title in legend} == papers.PAPERS
     listed = listed[: -len(legend)]
-    assert [line.split()[0] for line in listed] == list(packaged.spaces())
+    assert [line.split()[0] for line in listed] == list(space_files.packaged())
     assert all(len(line.split()) > 3 for line in listed)
-    for name in packaged.spaces():
+    for name in space_files.packaged():
         outcome = call("run", name, "--storage", storage, *QUIET, "--dry-run")
         if outcome.code:  # a space on images that nobody has fetched
             hints = "`make data`", "expected a folder with folders train and test"
@@ -111,7 +111,7 @@ def test_every_packaged_space_is_listed_and_can_be_planned(call, storage):
 def test_what_a_space_asks_is_said_to_the_end(call):
     lines = [line for line in call("spaces").out.splitlines() if not line.startswith("paper ")]
     said = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines}
-    for name, path in packaged.spaces().items():
+    for name, path in space_files.packaged().items():
         paragraph = path.read_text().split("\n#\n")[0].split("\nname:")[0]
         assert said[name] == " ".join(line.removeprefix("# ") for line in paragraph.splitlines())
         assert said[name].endswith((".", ")", "?")), name

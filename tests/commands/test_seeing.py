@@ -14,9 +14,9 @@ from spaces import sandbox_space, space_over, written
 import raysweep
 from raysweep.driver import limits
 from raysweep.driver.limits import TimeLimit
+from raysweep.plan.pack import PackQueue
 from raysweep.plan.packs import Pack
-from raysweep.plan.queue import PackQueue
-from raysweep.plan.resources import Resources
+from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
 from tests.chaos.waiting import PATIENCE, wait_for
 

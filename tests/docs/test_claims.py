@@ -14,7 +14,7 @@ from documented import DOCS
 from scipy.stats import spearmanr, t
 
 from raysweep.commands.listing import first_comment
-from raysweep.space import packaged
+from raysweep.space import space_files
 from raysweep.theory.papers import PAPERS, cited
 
 REPORTS = TESTS.parent / "reports"
@@ -212,7 +212,7 @@ def test_every_number_of_a_row_stands_among_the_claims_or_in_a_table_and_its_tim
     claims = [line for line in WHOLE.splitlines() if line.startswith("| ") and f"`{shown.space}" in line]
     assert claims
     tables = [path.read_text() for path in sorted((REPORTS / "tables" / shown.folder).glob("*.csv"))]
-    space = packaged.spaces()[shown.space]
+    space = space_files.packaged()[shown.space]
     assert numbers(shown.said) - numbers("\n".join([*claims, *tables, space.read_text()])) == set()
     assert re.search(rf"\b{re.escape(shown.time)}\b", first_comment(space))
 

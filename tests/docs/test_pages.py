@@ -15,7 +15,7 @@ from documented import DOCS, blocks
 import raysweep
 from raysweep import workloads
 from raysweep.main import cli
-from raysweep.space import packaged
+from raysweep.space import space_files
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
 
@@ -75,7 +75,7 @@ def test_what_python_on_a_page_imports_and_calls_exists(page):
 def test_every_page_of_docs_stands_in_the_index_and_every_packaged_space_among_the_questions():
     index, questions = ((DOCS / name).read_text() for name in ("README.md", "questions.md"))
     assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
-    assert [name for name in packaged.spaces() if f"`{name}`" not in questions] == []
+    assert [name for name in space_files.packaged() if f"`{name}`" not in questions] == []
 
 
 def test_no_command_is_overlooked():
@@ -93,7 +93,7 @@ def test_every_command_option_and_packaged_space_of_a_page_exists(page):
     for words in commands(page.read_text()):
         name, *arguments = words
         if name == "run" and words[1] not in PLACEHOLDERS and not words[1].endswith(".yaml"):
-            assert words[1] in packaged.spaces()
+            assert words[1] in space_files.packaged()
         command = cli.get_command(click.Context(cli), name)
         assert command is not None, words
         if isinstance(command, click.Group):
@@ -106,7 +106,7 @@ def test_every_command_option_and_packaged_space_of_a_page_exists(page):
 @pytest.mark.parametrize("page", GUIDES, ids=named(GUIDES))
 def test_every_run_of_a_packaged_space_can_be_planned(page, call, storage):
     for words in commands(page.read_text()):
-        if words[0] == "run" and words[1] in packaged.spaces():
+        if words[0] == "run" and words[1] in space_files.packaged():
             kept = [word for word in words if word not in ("--dry-run", "--download")]
             if not any("cifar10" in word for word in words):  # the set is not there, and nothing is fetched here
                 ok(call(*kept, "--dry-run", "--storage", storage, *QUIET))

@@ -19,8 +19,8 @@ from spaces import waiting_space, written
 
 from raysweep.executors import retry_policy
 from raysweep.plan.packs import Pack
-from raysweep.plan.resources import Resources
 from raysweep.query.sweep import open_sweep
+from raysweep.space.resources import Resources
 from tests.chaos.waiting import PATIENCE
 
 

@@ -19,9 +19,9 @@ from raysweep.executors.gang_worker import Answer, Outcome
 from raysweep.ledger import segments
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.cost import shares
-from raysweep.plan.resources import Resources
 from raysweep.query.sweep import open_sweep
 from raysweep.space import schema
+from raysweep.space.resources import Resources
 from raysweep.trial.pack import WorkerLost
 
 run = functools.partial(run_anywhere, executor="ray")

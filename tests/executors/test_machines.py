@@ -15,8 +15,8 @@ from spaces import GRID, small_space, written
 from raysweep.executors import machines
 from raysweep.executors.machines import Machines
 from raysweep.plan.cells import enumerate_cells
-from raysweep.plan.resources import Resources
 from raysweep.space import schema
+from raysweep.space.resources import Resources
 from tests.chaos.waiting import PATIENCE
 
 

@@ -11,7 +11,7 @@ from conftest import QUIET, driving, until
 from conftest import run as run_anywhere
 from spaces import space_over, written
 
-from raysweep.plan.queue import PackQueue
+from raysweep.plan.pack import PackQueue
 from raysweep.query.sweep import open_sweep
 from tests.chaos.waiting import PATIENCE
 

@@ -10,8 +10,8 @@ from pretend_cuda import pretended_gpu
 from workload_rows import table_of
 
 from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
+from raysweep.space.resources import Resources
 from raysweep.training import devices
 from raysweep.training.sizes import Halvings
 from raysweep.trial.pack import Job, compute_rows

@@ -20,8 +20,8 @@ from raysweep.driver.progress import duration
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.plan.cost import estimate
 from raysweep.plan.packs import Packing, make_packs
-from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
+from raysweep.space.resources import Resources
 from raysweep.space.schema import validate
 from raysweep.stages.store import Store
 from raysweep.workloads.declaration import Cost

@@ -5,10 +5,8 @@ import time
 import numpy as np
 
 from raysweep.driver.placement import wall_seconds
-from raysweep.plan import queue
-from raysweep.plan.pack import Pack
-from raysweep.plan.queue import PackQueue
-from raysweep.plan.resources import Resources
+from raysweep.plan.pack import Pack, PackQueue
+from raysweep.space.resources import Resources
 
 
 def packs_of(graph):
@@ -142,7 +140,7 @@ def test_what_waits_for_a_failed_stage_begins_and_is_told():
 
 def test_a_pack_whose_stage_somebody_else_computes_lets_others_go_first(monkeypatch):
     elsewhere = {"s0"}
-    monkeypatch.setattr(queue, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr("raysweep.plan.pack.LOOK_EVERY", 0.0)
     waiting = one_round(packs_of(DIAMOND), busy=lambda stage: stage in elsewhere)
     first = waiting.next()
     waiting.hold_back(first, "s0")

@@ -10,7 +10,7 @@ from spaces import small_space
 from raysweep import workloads
 from raysweep.errors import InputError
 from raysweep.plan.cells import enumerate_cells
-from raysweep.space import packaged, space_files, yaml_reader
+from raysweep.space import space_files, yaml_reader
 from raysweep.space.schema import restore, validate
 
 
@@ -116,16 +116,16 @@ def test_every_default_is_resolved_in_its_declared_type():
 
 
 def test_a_resolved_space_is_itself_a_space():
-    for path in packaged.spaces().values():
+    for path in space_files.packaged().values():
         space = space_files.read(path)
         again = validate(yaml_reader.parse(yaml_reader.dump(space.as_dict()), "text"))
         assert again == space
         assert restore(space.as_dict()) == space
 
 
-@pytest.mark.parametrize("name", packaged.spaces())
+@pytest.mark.parametrize("name", space_files.packaged())
 def test_the_question_of_a_packaged_space_is_short_and_its_first_analysis_answers_it(name):
-    space = space_files.read(packaged.spaces()[name])
+    space = space_files.read(space_files.packaged()[name])
     asked = [options.get("question", "") for entry in space.analysis for options in entry.values()]
     question = next(filter(None, asked))
     assert space.description == ""  # a report asks what its first analysis answers

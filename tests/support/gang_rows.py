@@ -10,9 +10,9 @@ from raysweep.executors import gang
 from raysweep.executors.gang import Gang
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
 from raysweep.space import schema
+from raysweep.space.resources import Resources
 from raysweep.trial.pack import Job
 
 IN_STEP = 4.0  # seconds that workers wait for each other in a step

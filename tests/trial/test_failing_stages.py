@@ -14,9 +14,9 @@ from spaces import space_over, written
 
 import raysweep
 from raysweep.plan.pack import Pack
-from raysweep.plan.resources import Resources
 from raysweep.plan.row_stages import RowStages
 from raysweep.query.sweep import open_sweep
+from raysweep.space.resources import Resources
 from raysweep.stages.store import Store
 from raysweep.trial.pack import Job
 from raysweep.trial.run import run_pack

@@ -16,7 +16,7 @@ import yaml
 from checkpoint_rows import QUICK, compute, table
 from conftest import QUIET, refused
 
-from raysweep.space import packaged, space_files
+from raysweep.space import space_files
 from raysweep.workloads.checkpoints import hub
 
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -69,7 +69,7 @@ def test_ten_steps_of_adapters_on_a_released_model_learn_more_at_a_larger_rate(s
 
 SPACES = {
     name: space_files.read(path)
-    for name, path in packaged.spaces().items()
+    for name, path in space_files.packaged().items()
     if "workload: checkpoints" in path.read_text()
 }
 
