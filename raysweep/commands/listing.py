@@ -11,7 +11,6 @@ from raysweep import workloads as declared
 from raysweep.errors import InputError, RaysweepError, as_typed, unknown
 from raysweep.ledger import sweep_record
 from raysweep.phrases import place
-from raysweep.query.summary import phase
 from raysweep.query.sweep import open_sweep
 from raysweep.space import function_files, space_files
 from raysweep.storage.paths import AnyPath
@@ -31,7 +30,7 @@ def sweeps(storage: AnyPath) -> list[str]:
             continue
         done, left = len(state.rows), state.missing_rows
         lines.append(
-            f"{name:32} {sweep.space.workload:18} {done:>9,} of {done + left:<9,} {phase(sweep, left):12} "
+            f"{name:32} {sweep.space.workload:18} {done:>9,} of {done + left:<9,} {sweep.phase(left):12} "
             f"{sweep.record.created}"
         )
     return lines or [f"no sweeps in {place(storage)}; start one with: raysweep run quickstart"]

@@ -18,7 +18,6 @@ from raysweep.phrases import command, counted, place
 from raysweep.plan.cost import estimate
 from raysweep.query import stage_store, verdict
 from raysweep.query.state import PendingRows, State
-from raysweep.query.summary import phase
 from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
@@ -36,12 +35,10 @@ def details(sweep: Sweep) -> list[str]:
     """Rows by status, first failures with reasons, damaged segments, where the report is, and what to do next."""
     state = sweep.state()
     pending = state.missing()
-    done, left = len(state.rows), pending.rows
-    now = phase(sweep, left)
+    left, now = pending.rows, sweep.phase(pending.rows)
     running = now == "running"
-    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(state.statuses().items()))
     lines = [
-        f"{sweep.name}: {now}, {done:,} of {done + left:,} rows" + (f" ({statuses})" if statuses else ""),
+        f"{sweep.name}: {now}, {state.progress(' rows')}",
         f"  space {sweep.space.name}, workload {sweep.space.workload}, started {sweep.record.created}",
         *(f"  {line}" for line in _mirrored(sweep, state, left, running)),
         *(f"  {sign}" for sign in [driver_lock.last_sign(sweep.folder)] if sign),

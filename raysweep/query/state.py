@@ -306,6 +306,12 @@ class State:
     def statuses(self) -> Counter[str]:
         return Counter(row["status"] for row in self.rows.values())
 
+    def progress(self, noun: str = "") -> str:
+        """How many rows are there, of how many, and their statuses, in words."""
+        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(self.statuses().items()))
+        done = len(self.rows)
+        return f"{done:,} of {done + self.missing_rows:,}{noun}" + (f" ({statuses})" if statuses else "")
+
     @property
     def has_killed(self) -> bool:
         """Whether a row was lost with the process that computed it."""

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.errors import InputError, shown
+from raysweep.errors import InputError, RaysweepError, shown
 from raysweep.fits.statistics import LEVEL
 from raysweep.ledger import sweep_record
-from raysweep.phrases import place
+from raysweep.phrases import counted, place
 from raysweep.query import report as reports
-from raysweep.query import summary
 from raysweep.query.state import State
 from raysweep.query.stored_sweep import StoredSweep
 from raysweep.space import analysis_functions, user_files
 from raysweep.space.analyses import check_analysis
 from raysweep.space.checks import Context
-from raysweep.storage import paths
+from raysweep.storage import driver_lock, paths
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -117,12 +118,47 @@ class Sweep(StoredSweep):
         return tabled("compare", compared(pandas.concat(tables, ignore_index=True), design, workload), workload)
 
     def __repr__(self) -> str:
-        return "\n".join([summary.title(self), *(f"  {name}: {text}" for name, text in summary.facts(self).items())])
+        return "\n".join([self._title(), *(f"  {name}: {text}" for name, text in self._facts().items())])
 
     def _repr_html_(self) -> str:
-        facts = {html.escape(name): html.escape(text) for name, text in summary.facts(self).items()}
+        facts = {html.escape(name): html.escape(text) for name, text in self._facts().items()}
         rows = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in facts.items())
-        return f"<table><caption>{html.escape(summary.title(self))}</caption>{''.join(rows)}</table>"
+        return f"<table><caption>{html.escape(self._title())}</caption>{''.join(rows)}</table>"
+
+    def _title(self) -> str:
+        return f"sweep {self.name}" + (" (a part of it)" if self.is_part else "")
+
+    def _facts(self) -> dict[str, str]:
+        """Question, size, rows by status, last run and storage, in words; where rows cannot be read, it says so."""
+        from raysweep.analyses.design import Design
+        from raysweep.report.set_up import question
+
+        space = self.space
+        try:  # it also places the cells of an open space
+            state = self.state()
+            rows = f"{state.progress()}, {self.phase(state.missing_rows)}"
+        except (RaysweepError, OSError) as error:
+            rows = f"cannot be read ({error})"
+        most = "up to " if space.precision else ""  # cells get seeds until an interval is as narrow as was asked
+        last_run = f"started {self.record.created}"
+        with contextlib.suppress(OSError):
+            if isinstance(self.folder, Path):  # a bucket has no times of folders
+                newest = (self.folder / sweep_record.LEDGER).stat().st_mtime
+                last_run = f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d %H:%M} UTC"
+        return {
+            "question": question(Design((space.as_dict(),), (self.name,)), self.workload),
+            "workload": space.workload,
+            "size": f"{counted(len(self.cells), 'cell')} x {most}{counted(len(space.seeds), 'seed')}",
+            "rows": rows,
+            "last run": last_run,
+            "storage": place(self.folder.parent),
+        }
+
+    def phase(self, left: int) -> str:
+        """The phase of the sweep with so many rows left: running, finished or interrupted."""
+        if driver_lock.is_held(self.folder):
+            return "running"
+        return "interrupted" if left else "finished"
 
     def findings(self) -> list[Finding]:
         """What each analysis of the space finds: tables, outcomes and numbers, as in report.json.

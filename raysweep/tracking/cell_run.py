@@ -4,28 +4,44 @@ MLflow cannot store infinity (in SQLite it becomes 1.8e308, which ruins every ch
 only finite numbers are written. A metric that is NaN or absent in every draw does not apply to the cell and is left
 out. A metric that is not finite in some `ok` draw has no honest mean: only its finite draws are written, and the tag
 `raysweep.not_finite` names it. The ledger and `results` keep every value.
+
+Learning curves are metric histories. MLflow's charts show one line per run and metric, and a cell has several draws. So
+the history of STAGE/METRIC is the mean over the ok draws, at the steps that all of them logged; the ledger keeps each
+draw's curve (`raysweep results --curves`). A run that stands for a pack of cells has no histories.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import posixpath
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from raysweep import plain_json as json
-from raysweep.ledger.segments import Row
-from raysweep.tracking import histories
-from raysweep.tracking.histories import Point
+from raysweep.ledger.curves import STEP, aligned, are_whole
+from raysweep.ledger.segments import Curve, Row
 from raysweep.workloads.declaration import FAILED, OK
 
 LAYOUT = 4
 """The version of this content. Raise it when the content for the same rows changes; a replay then writes every cell
 again."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000  # MLflow refuses longer ones
-
+Point = tuple[str, float, int]
+"""A point of a metric: key, value, step."""
+MOST_POINTS = 100
+"""Points of a history. MLflow writes a few thousand points a second, and the ledger keeps more."""
+LONGEST_KEY = 240
+"""Characters of a key. MLflow takes 250; a prefix may be added."""
+DESCRIPTION = (
+    "The histories (`STAGE/METRIC`) are learning curves: means over the ok draws, at the steps that all of them "
+    f"logged, {MOST_POINTS} points at most. `raysweep results SWEEP --curves` has every draw, with 513 points at most."
+)
 Cell = tuple[int, Mapping[str, Any], Sequence[Row]]
 """A complete cell: position in the plan, parameters, rows."""
 
@@ -59,7 +75,7 @@ def of_cell(
     A metric or an axis of the sweep keeps its name. What is added gives way: if a metric is called acc_se, the standard
     error of acc is raysweep.acc_se.
 
-    rows: their `curves` are those of all stages; the learning curves become histories (histories.py).
+    rows: their `curves` are those of all stages; the learning curves become histories.
     """
     rows = sorted(rows, key=lambda row: row["seed"])
     good = [row for row in rows if row["status"] == OK]
@@ -84,8 +100,8 @@ def of_cell(
     metrics += [(name, float(value), 0) for name, value in further.items() if name not in names and _is_number(value)]
 
     taken |= {key for key, _, _ in metrics}
-    curves = histories.of_draws([row.get("curves", {}) for row in good])
-    tags = _tags(cell_id, rows) | ({"mlflow.note.content": histories.DESCRIPTION} if curves else {})
+    curves = histories([row.get("curves", {}) for row in good])
+    tags = _tags(cell_id, rows) | ({"mlflow.note.content": DESCRIPTION} if curves else {})
     if stage_ids:
         tags["raysweep.stage_ids"] = _stages(stage_ids)
     if not_finite:
@@ -113,6 +129,48 @@ def of_pack(pack_id: str, axes: Sequence[str], cells: Sequence[Cell]) -> Content
         tags={**_tags(pack_id, [row for _, _, rows in cells for row in rows]), "raysweep.cells": str(len(cells))},
         digest=hashlib.sha256("".join(part.digest for _, part in parts).encode()).hexdigest()[:32],
     )
+
+
+def histories(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
+    """The histories of a cell: for each STAGE/METRIC the means over its ok draws, given the learning curves of each, by
+    stage.
+
+    A history of more than MOST_POINTS points is thinned evenly; its first and last point stay. MLflow's steps are whole
+    numbers: if a stage logged at others, the points are numbered from 0. Points that are not finite are left out.
+    """
+    points: list[Point] = []
+    logged = [(stage, name) for curves in draws for stage, curve in curves.items() for name in curve if name != STEP]
+    for stage, name in dict.fromkeys(logged):
+        steps, means = _mean_curve([curves.get(stage, {}) for curves in draws], name)
+        if len(steps) > MOST_POINTS:
+            kept = np.linspace(0, len(steps) - 1, MOST_POINTS).round().astype(int)
+            steps, means = steps[kept], means[kept]
+        whole = are_whole(steps)
+        key = _key(stage, name)
+        points += [
+            (key, float(value), int(step) if whole else number)
+            for number, (step, value) in enumerate(zip(steps, means, strict=True))
+            if math.isfinite(value)
+        ]
+    return points
+
+
+def _key(stage: str, name: str) -> str:
+    """STAGE/METRIC as MLflow takes it. A name that it does not take is told apart from others by a hash."""
+    whole = f"{stage}/{name}"
+    if re.fullmatch(r"[-\w. :/]+", whole) and posixpath.normpath(whole) == whole and len(whole) <= LONGEST_KEY:
+        return whole
+    mark = hashlib.sha256(whole.encode(errors="backslashreplace")).hexdigest()[:16]
+    plain = re.sub(r"[^-\w. :]", "_", name)
+    return f"{stage}/{plain}"[: LONGEST_KEY - len(mark) - 1] + f"-{mark}"
+
+
+def _mean_curve(draws: Sequence[Curve], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(steps, means over draws) of one metric, at the steps at which all draws have a finite value of it."""
+    if not all(name in curve for curve in draws):
+        return np.empty(0), np.empty(0)
+    steps, values = aligned([(np.asarray(curve[STEP], float), np.asarray(curve[name], float)) for curve in draws])
+    return steps, (values / len(draws)).sum(axis=0)  # divided first: the sum of large values may overflow
 
 
 def text(value: Any) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raysweep.tracking.cell_run import Content
-from raysweep.tracking.histories import Point
+from raysweep.tracking.cell_run import Content, Point
 from raysweep.tracking.server import all_runs, connect
 
 KIND = {"mlflow.experimentKind": "custom_model_development"}

@@ -23,9 +23,8 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from raysweep.tracking import server
-from raysweep.tracking.cell_run import Content
+from raysweep.tracking.cell_run import Content, Point
 from raysweep.tracking.client import KIND, Client, Run
-from raysweep.tracking.histories import Point
 
 REVISIONS = frozenset({"dc11669786a5"})
 """Revisions of MLflow's tables that tests compare: that of MLflow 3.17."""

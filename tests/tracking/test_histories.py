@@ -13,7 +13,7 @@ from spaces import logging_space, written
 from test_mirror import Sweep, rows
 
 import raysweep
-from raysweep.tracking import histories, server
+from raysweep.tracking import cell_run, server
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_diverged_draw_is_in_no_mean(sweep):
 
 
 def of(*draws, stage="s"):
-    return histories.of_draws([{stage: draw} for draw in draws])
+    return cell_run.histories([{stage: draw} for draw in draws])
 
 
 def test_a_mean_is_over_all_ok_draws_at_whole_steps_or_not_there():
@@ -82,7 +82,7 @@ def test_a_mean_is_over_all_ok_draws_at_whole_steps_or_not_there():
     assert of(one, {"step": [1.0], "z": [0.0]}) == []
     assert of(one, {"step": [1.0, 3.0], "y": [math.inf, 5.0]}) == [("s/y", 4.0, 3)]
     assert of(*[{"step": [1.0], "y": [1.5e308]}] * 2) == [("s/y", 1.5e308, 1)]
-    assert histories.of_draws([]) == []
+    assert cell_run.histories([]) == []
     for steps in ([0.5, 1.0], [1.0, 1e20]):  # not whole, and no integer of MLflow: they are numbered
         assert of({"step": steps, "y": [1.0, 2.0]}) == [("s/y", 1.0, 0), ("s/y", 2.0, 1)]
 
@@ -90,7 +90,7 @@ def test_a_mean_is_over_all_ok_draws_at_whole_steps_or_not_there():
 def test_a_long_history_is_thinned_and_keeps_both_ends():
     steps = np.arange(1.0, 513.0)
     result = of({"step": steps, "y": 2 * steps})
-    assert len(result) == histories.LONGEST
+    assert len(result) == cell_run.MOST_POINTS
     assert result[0] == ("s/y", 2.0, 1)
     assert result[-1] == ("s/y", 1024.0, 512)
     assert all(value == 2 * step for _, value, step in result)
