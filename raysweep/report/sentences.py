@@ -16,7 +16,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
-from raysweep.numbers import interval, number
+from raysweep.numbers import alike, interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import (
     BRIEF,
@@ -34,7 +34,18 @@ from raysweep.report.clauses import (
 )
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
-from raysweep.report.phrases import EDGES, ESTIMATES, FURTHER, LEADING, NOTHINGS, NOUNS, PER_METRIC, POWERS, WAYS
+from raysweep.report.phrases import (
+    BOUNDS,
+    EDGES,
+    ESTIMATES,
+    FURTHER,
+    LEADING,
+    NOTHINGS,
+    NOUNS,
+    PER_METRIC,
+    POWERS,
+    WAYS,
+)
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -215,10 +226,14 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
             (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
             form = POWERS[ways_of[0] if len(ways_of) == 1 else Outcome.UNCLEAR]
             power = [place_words(finding, group, workload, size, f"{name}^") for size in (0, SIZES)]
+            if len(table) > 1:  # from the least to the largest exponent
+                low, high = alike(group.low, group.high, error=group.error)
+                power = [" to ".join(unique(f"{name}^{low}", f"{name}^{high}"))] * 2
             powers.append([form.format(text) for text in power])
     of_all = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}{rest}"]
     of_all = ([f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
-    said = [f"the best {called(finding.x, workload)} {', '.join(some)}" for some in zip(*powers, strict=True)]
+    marks = " and " if len(powers) == 2 and not turns else ", "
+    said = [f"the best {called(finding.x, workload)} {marks.join(some)}" for some in zip(*powers, strict=True)]
     text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
@@ -251,8 +266,11 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 
 def _order(group: Group, finding: Finding) -> int:
-    """The place of a group: first the best, then places if a third of settings have one, then the most frequent."""
-    located = group.outcome == Outcome.LOCATED and 3 * group.count >= len(finding.table)
+    """The place of a group: first the best, then places if a third of settings have one, or if with bounds most of
+    them are known, then the most frequent."""
+    counts = finding.table["outcome"].value_counts()
+    most = 2 * counts.reindex([Outcome.LOCATED, *BOUNDS], fill_value=0).sum() > len(finding.table)
+    located = group.outcome == Outcome.LOCATED and (most or 3 * group.count >= len(finding.table))
     return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
 
 

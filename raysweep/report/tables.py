@@ -30,8 +30,8 @@ NOTHING = "–"
 COUNTED = 4
 """The most outcomes that a table counts."""
 BEND = {"estimate": "", "low": "_low", "high": "_high"}
-SHORT = 24
-"""The most letters of a setting that stands in one line."""
+SHORT, WIDE = 24, 76
+"""The most letters of a setting that stands in one line, and of a whole line."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,20 @@ class Table:
 
 
 def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
-    """What matters most in at most so many rows: of many settings of several axes what those of each value of one axis
-    say, if it tells much, else the settings of `first_rows`. Empty if the sentence says it."""
+    """What matters most in at most so many rows: of many settings of two axes all, a column for each value of the
+    shorter one; of several axes what those of each value of one axis say, if it tells much, else the settings of
+    `first_rows`, but no cells of curves. Empty if the sentence says it."""
     finding = as_said(finding)
+    if finding.keys == ["axis"] and finding.kind == "law":
+        return _best_values(finding, workload, most)
     if len(finding.table) == 1:
         return Table([], [], [])
-    table, several = finding.table, len(varying(finding.keys, finding.table)) > 1
-    plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table)
-    if len(table) > FIRST and several and plain and not ("metric" in finding.keys and table["metric"].nunique() > 1):
-        whole = _by_axis(finding, workload)
-        if len(whole.head) > 1:
+    table, keys = finding.table, varying(finding.keys, finding.table)
+    plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table) and "metric" not in keys
+    if len(table) > FIRST and len(keys) > 1 and plain:
+        whole = _crossed(finding, keys, workload)
+        whole = whole if whole.head else _by_axis(finding, workload)
+        if whole.head or finding.kind == "curves":
             return whole
     same = _alike(finding, workload)
     hidden = {row for rows, _ in same for row in rows[1:]}
@@ -132,6 +136,41 @@ def _ends_first(rows: np.ndarray, values: np.ndarray, count: int) -> list[int]:
     ends = [finite[values[finite].argmin()], finite[values[finite].argmax()]] if len(finite) and count > 1 else []
     rest = [row for row in rows if row not in ends]
     return [*dict.fromkeys(ends), *spread(rest, count - len(set(ends)))]
+
+
+def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
+    """The best values that a single law was fitted to, beside what the other settings forecast of each."""
+    (values,) = finding.tables.values()
+    over, every = finding.facts["over"], len(values)
+    values = values.iloc[spread(range(every), most)]
+    rows, unit = values.to_dict("records"), unit_of(finding.x, workload)
+    forecasts = [{**row, "estimate": row["law"], "low": row["law_low"], "high": row["law_high"]} for row in rows]
+    level = f"[{100 * finding.level:g} %]"
+    columns: list[Column] = [(axis_label(one, workload), True, list(map(in_short, values[one]))) for one in over]
+    best = _or_outcome(_numbers(rows, unit)[0], rows, finding)
+    columns.append((f"best {called(finding.x, workload)} {level}", True, best))
+    columns.append((f"forecast by other settings {level}", True, _numbers(forecasts, unit)[0]))
+    return _table(columns, f"{len(rows)} of {counted(every, 'setting')}; all are in the CSV." * (every > len(rows)))
+
+
+def _crossed(finding: Finding, keys: Sequence[str], workload: Workload) -> Table:
+    """A line for each value of one of two axes, a column for each of the other: the estimates, or else the outcomes.
+    Empty if that is no small table."""
+    table = finding.table
+    across, down = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))[:2]
+    values = {key: sorted(table[key].unique(), key=in_order) for key in (across, down)}
+    if len(keys) > 2 or len(values[down]) > FIRST or table.duplicated(list(keys)).any():
+        return Table([], [], [])
+    rows = table.to_dict("records")
+    shown, _ = _numbers(rows, unit_of(finding.x if finding.kind in IN_X else finding.metric, workload))
+    texts = _or_outcome(shown, rows, finding)
+    at = {(row[across], row[down]): text for row, text in zip(rows, texts, strict=True)}
+    columns: list[Column] = [(axis_label(down, workload), True, list(map(in_short, values[down])))]
+    for value in values[across]:
+        texts = [at.get((value, place), NOTHING) for place in values[down]]
+        columns.append((setting_text({across: value}, workload), True, texts))
+    out = _table(columns, f"{capitalized(_head(finding, workload))} of all {counted(len(table), 'setting')}.")
+    return out if sum(max(map(len, texts)) for _, _, texts in columns) <= WIDE else Table([], [], [])
 
 
 def _by_axis(finding: Finding, workload: Workload) -> Table:

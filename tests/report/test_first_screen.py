@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
@@ -31,6 +32,12 @@ def zeros(outcome, **more):
     meanings = {"positive": "transfer helps", "negative": "transfer hurts"}
     fields = {"question": "Where?", "facts": {"rising": True}, "meanings": meanings, **more}
     return Finding("boundary", "b", as_table(rows, keys), "risk_finetune", "overlap_angle", keys, **fields)
+
+
+def of_three(finding):
+    """The same settings at two values of a third axis."""
+    table = pd.concat([finding.table.assign(noise=noise) for noise in (0.1, 0.2)], ignore_index=True)
+    return replace(finding, table=table, keys=[*finding.keys, "noise"])
 
 
 def below_one(gamma, depth):
@@ -64,16 +71,21 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     assert telling_axis(finding) == "gamma"
     by_depth = zeros(lambda gamma, depth: Outcome.LOCATED if depth > 2 else Outcome.UNDECIDED)
     assert telling_axis(by_depth) == "depth"
-    table = first_table(finding, TRANSFER)
+    table = first_table(of_three(finding), TRANSFER)
     assert table.head[1:] == ["found", "zero effect"]  # depth moves the zeros, so medians over it say nothing
-    assert table.rows[0] == ["0.2", "4", "–"]
-    assert table.rows[-1] == ["1.6", "–", "4"]
-    assert first_table(by_depth, TRANSFER).head[1:] == [
-        "changes sign at: median (range across settings)",
-        "found",
-        "undecided",
-    ]
-    assert table.note.startswith("All 24 settings of target samples per dimension and depth, by target samples")
+    assert (table.rows[0], table.rows[-1]) == (["0.2", "8", "–"], ["1.6", "–", "8"])
+    counted = ["changes sign at: median (range across settings)", "found", "undecided"]
+    assert first_table(of_three(by_depth), TRANSFER).head[1:] == counted
+    assert table.note.startswith("All 48 settings of target samples per dimension, depth and noise, by target samples")
+
+
+def test_the_table_of_settings_of_two_axes_crosses_them():
+    finding = zeros(below_one)
+    table = first_table(finding, TRANSFER)
+    assert table.head[1:] == ["L = 1", "L = 2", "L = 3", "L = 5"]
+    assert table.rows[0] == ["0.2", *(f"{at}.0° [{at - 1}.0, {at + 1}.0]" for at in (10, 20, 30, 50))]
+    assert table.rows[-1] == ["1.6", *["zero effect"] * 4]
+    assert table.note == "Changes sign at [95 % interval] of all 24 settings."
     few = replace(finding, table=finding.table.head(4))
     assert first_table(few, TRANSFER).head[1] == "changes sign at [95 % interval]"
 

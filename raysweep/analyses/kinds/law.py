@@ -26,7 +26,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.checks import Context
 
-LINES, PANELS, FINE = 6, 4, 41
+LINES, FINE = 6, 41
 SEVERAL = 3
 """Settings with a law from which on its exponents are drawn over them."""
 SLICE = ("outcome", "estimate", "low", "high", "law", "law_low", "law_high", "inside", "choice", "regret")
@@ -179,23 +179,28 @@ def exponents_plot(question: Question, made: Laws, rows: Sequence[Mapping[str, A
 
 
 def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
-    """The best values over the first axis, with the law and the interval of a new setting."""
-    over, panels, every = made.over, [], 0
+    """The best values over each axis, with the law and the interval of a new setting. Values are moved along the law to
+    one of the middle values of the other axes."""
+    out, lr = list[PlacesPlot](), str(question.options["lr"])
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
     laws = [one for one in made.laws if not one[1].reason]
-    for where, law, part in spread(laws, PANELS):
-        used, lines = part[part["_used"]], []
-        every += len(used.groupby(over[1:])) if over[1:] else 1
-        fine = np.geomspace(used[over[0]].min(), used[over[0]].max(), FINE)
-        for setting, table in spread(list(groups(used, over[1:])), LINES):
-            logs = np.log(np.column_stack([fine, *(np.full(FINE, float(value)) for value in setting.values())]))
+    shown = [(where, law, part[part["_used"]]) for where, law, part in spread(laws, LINES)]
+    for axis in made.over if laws else ():
+        every, lines = pd.concat([used for *_, used in shown]), list[PlaceLine]()
+        fine = np.geomspace(every[axis].min(), every[axis].max(), FINE)
+        at = {one: every[one].sort_values().iloc[len(every) // 2] for one in made.over if one != axis}
+        logs = np.log(np.column_stack([fine if one == axis else np.full(FINE, float(at[one])) for one in made.over]))
+        for where, law, used in shown:
             places = law.at(logs, rng, new=False)
             new = places + (law.scatter * rng.standard_normal(len(places)))[:, None]
             band = np.exp(np.quantile(new, [tail, 1 - tail], axis=0))
-            lines.append(PlaceLine(setting, table, fine, np.exp(np.median(places, axis=0)), band))
-        panels.append(Panel(where, lines))
-    lr = str(question.options["lr"])
-    return [PlacesPlot(question.name, panels, lr, over[0], question.metric, "optimum", every)] if panels else []
+            powers = dict(zip(made.over, law.exponents()[1], strict=True))
+            moved = np.prod([(at[one] / used[one]) ** powers[one] for one in at], axis=0)
+            table = used.assign(**{end: used[end] * moved for end in ("estimate", "low", "high")})
+            lines.append(PlaceLine(where, table, fine, np.exp(np.median(places, axis=0)), band))
+        name = f"{question.name}_{axis}"
+        out.append(PlacesPlot(name, [Panel(at, lines)], lr, axis, question.metric, "optimum", len(laws)))
+    return out
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:

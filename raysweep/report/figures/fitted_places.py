@@ -17,13 +17,13 @@ from raysweep.fits.result import without_chance
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, called, unit_of
-from raysweep.report.phrases import LAWS, OUTCOMES
+from raysweep.report.phrases import LAWS, MOVED, OUTCOMES
 from raysweep.workloads.declaration import Workload
 
 MARKERS = {"low": "^", "high": "v"}
 """The marker of a bound, by the column that has it."""
 ROOM, MOST = 0.1, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
-DOTTED: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 1.4}
+DOTTED: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1, "alpha": 0.6}
 """Where a place may lie that is not located."""
 MANY = 3
 """Lines from which on two panels stand one above the other, because their points take width."""
@@ -111,6 +111,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         *references,
     ]
     text = drawing.legend_below(sheet.figure, entries)
+    if moved := [key for key in plot.panels[0].where if key in finding.facts.get("over", ())]:
+        text += MOVED.format(names=" and ".join(called(key, workload) for key in moved))
     caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
     return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
@@ -137,7 +139,8 @@ def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray
 def draw_line(
     panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool, reach: tuple[float, float]
 ) -> None:
-    """Draw the places of one line: joined points with intervals, triangles at bounds, and dotted bars.
+    """Draw the places of one line: joined points with intervals, triangles at bounds, and dotted bars. Points that
+    share a value are not joined.
 
     shift: how far to the right; a share on a logarithmic axis. reach: where bars without an end stop.
     """
@@ -145,12 +148,12 @@ def draw_line(
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
     there = (table["outcome"] == Outcome.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
-    panel.plot(
-        table["_at"], table["estimate"].where(there), color=line.colour, linewidth=width, alpha=alpha, zorder=2.5
-    )
+    if table[along].is_unique:
+        places = table["estimate"].where(there)
+        panel.plot(table["_at"], places, color=line.colour, linewidth=width, alpha=alpha, zorder=2.5)
     some = table[[not there and not has_none(one) for there, one in zip(there, table["outcome"], strict=True)]]
     low, high = some["low"].fillna(-np.inf).clip(*reach), some["high"].fillna(np.inf).clip(*reach)
-    panel.vlines(some["_at"], low, high, colors=[line.colour], linestyles=[DOTTED["linestyle"]], linewidth=1.4)
+    panel.vlines(some["_at"], low, high, colors=line.colour, **DOTTED)
     for outcome, bound in AT.items():
         rows = table[table["outcome"] == outcome]
         at, place, low, high = (rows[name].to_numpy(float) for name in ("_at", bound, "low", "high"))
