@@ -8,9 +8,7 @@ expectation at finite d.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.arrays import broadcast
-
-Array = np.ndarray
+from raysweep.theory.arrays import Array, broadcast
 
 
 def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike) -> Array:

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raysweep.theory import quadrature
-from raysweep.theory.arrays import broadcast, cosine_sine, distinct
+from raysweep.theory.arrays import Array, broadcast, cosine_sine, distinct
 from raysweep.theory.finetune import log_squared_norm_of_logs
 
-Array = np.ndarray
 Counts = tuple[int, ...]  # nodes in p, a, h, u², φ and g
 
 _LEFT = 1e-6  # error of each rule relative to the value, by the estimate of `_counts`

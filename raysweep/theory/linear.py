@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr
 
-from raysweep.theory.arrays import broadcast, cosine_sine, distinct
-
-Array = np.ndarray
+from raysweep.theory.arrays import Array, broadcast, cosine_sine, distinct
 
 _POINTS = 2001  # of the trapezoid rule in log S; for these integrands it converges faster than any power
 _CHUNK = 500

@@ -11,9 +11,7 @@ import functools
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.arrays import broadcast, distinct
-
-Array = np.ndarray
+from raysweep.theory.arrays import Array, broadcast, distinct
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # on [0, 1]

@@ -7,9 +7,7 @@ layers; other depths follow by the same argument.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raysweep.theory.arrays import cosine_sine
-
-Array = np.ndarray
+from raysweep.theory.arrays import Array, cosine_sine
 
 
 def turned_loss(modes: ArrayLike, spectrum: ArrayLike, angle: ArrayLike) -> Array:

@@ -20,7 +20,8 @@ from raysweep.workloads.parameters import SCALES, Former, Parameter, column
 # beside what is defined here
 __all__ = ["ANY", "SCALES", "Cost", "Former", "Parameter", "Stage", "column", "deferred", "modules_of", "stage_of"]
 
-Columns = Mapping[str, np.ndarray]
+Array = np.ndarray
+Columns = Mapping[str, Array]
 """A table as named columns of equal length: float64 and int64 arrays, and object arrays of str."""
 
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.workloads.declaration import OK, SIGN_SPREAD, STATUSES, Columns, Parameter
+from raysweep.workloads.declaration import OK, SIGN_SPREAD, STATUSES, Array, Columns, Parameter
 
-Array = np.ndarray
 Compute = Callable[[Columns, Array], tuple[dict[str, Array], Array]]
 
 SIGNS = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])  # choices x signs; the first is the draw as it was made

@@ -5,11 +5,10 @@ import numpy as np
 from raysweep.theory import covariance
 from raysweep.training import draws
 from raysweep.workloads import image_data
-from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.declaration import OK, Array, Columns
 from raysweep.workloads.image_regression import METRICS
 from raysweep.workloads.image_regression.tasks import Moments, labelled, moments, pair_of
 
-Array = np.ndarray
 TOP = 2
 """m of T's bound in Table 1."""
 

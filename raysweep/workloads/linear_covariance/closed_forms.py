@@ -5,10 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from raysweep.theory import covariance
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_covariance.spectrum import read, shifted
-
-Array = np.ndarray
 
 
 def samples(columns: Columns) -> Array:

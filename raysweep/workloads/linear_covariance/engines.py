@@ -15,11 +15,10 @@ from scipy.linalg import lapack
 from raysweep.theory import finetune
 from raysweep.training import draws
 from raysweep.workloads import least_squares, symmetric
-from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.declaration import OK, Array, Columns
 from raysweep.workloads.linear_covariance import METRICS, SYMMETRY, closed_forms
 from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read, shifted
 
-Array = np.ndarray
 TARGET, NOISE = 0, 1  # places among the vectors; a shift has 2 + its place in SHIFTS
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from raysweep.theory import modes, spectrum
 from raysweep.theory.arrays import distinct
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
 
-Array = np.ndarray
 HOLDS, COUPLED, BOTH, UNSTABLE, ESCAPED, PARTIAL = range(6)
 TOLERANCE = 1e-3  # largest distance of a mode from its whole-mode value, relative to the mode's singular values
 

@@ -3,11 +3,10 @@
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns, deferred
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns, deferred
 from raysweep.workloads.linear_spectrum import METRICS, SYMMETRY, closed_forms
 from raysweep.workloads.linear_spectrum.tasks import signs, with_even_layers
 
-Array = np.ndarray
 Results = tuple[dict[str, Array], Array]
 
 AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")

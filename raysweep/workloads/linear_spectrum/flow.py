@@ -10,11 +10,10 @@ and its metrics are those of the last point reached.
 import numpy as np
 
 from raysweep.theory import modes, spectrum
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, diagonal, perturbed, product
 
-Array = np.ndarray
 ACCURACY = 1e-9
 TOLERANCE = 1e-8  # |P - M| relative to the larger of |M| and |P - M| at the start
 AT_REST = 1e-13  # gradient relative to that size to the power 2 - 1/L; at a saddle (exact zeros) the flow rests forever

@@ -19,11 +19,10 @@ from torch import Tensor
 
 from raysweep.theory import modes, spectrum
 from raysweep.training import devices
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
 from raysweep.workloads.linear_spectrum.tasks import diagonal, perturbed, product, tasks
 
-Array = np.ndarray
 TOLERANCE, AT_REST, STEP_CAP = 1e-8, 1e-13, 100_000
 CHECK_EVERY = 50  # steps between looks at convergence and divergence
 BLOWUP = 1e6  # times the goal's size; an endless training whose distance from the goal is larger has diverged

@@ -8,10 +8,8 @@ import numpy as np
 
 from raysweep.theory import modes
 from raysweep.training import draws
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_spectrum.spectra import read
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

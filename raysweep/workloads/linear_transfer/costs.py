@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import Columns, Cost
+from raysweep.workloads.declaration import Array, Columns, Cost
 from raysweep.workloads.linear_transfer.target import samples, signs
 
 Parameters = Mapping[str, Any]
-Array = np.ndarray
 
 _DRAW_SECONDS = 2e-8  # per number of X: drawing it and one pass over it
 _FLOPS = 3.5e10  # a second, for LAPACK's blocked QR on one core

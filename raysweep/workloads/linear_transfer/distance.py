@@ -6,10 +6,8 @@ import numpy as np
 
 from raysweep.theory import arrays
 from raysweep.training import draws
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_transfer.target import target_coordinates, teacher_directions
-
-Array = np.ndarray
 
 
 def kl_divergence(columns: Columns) -> Array:

@@ -17,12 +17,11 @@ import numpy as np
 import torch
 
 from raysweep.training import devices, draws
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.linear_transfer import target
 from raysweep.workloads.linear_transfer.decompositions import singular
 from raysweep.workloads.linear_transfer.integrator import relax
 
-Array = np.ndarray
 Draw = tuple[int, int, int]  # seed, dim, n
 SOURCE, PARTNER, SCRATCH = 0, 1, 2  # the directions e_s, e_u, and the one in which scratch starts
 _shape = itemgetter(1, 2)  # of a draw: dim, n

@@ -14,10 +14,8 @@ from raysweep.theory import finetune
 from raysweep.theory.arrays import distinct
 from raysweep.theory.transfer import effective_ridge
 from raysweep.workloads import least_squares
-from raysweep.workloads.declaration import OK, Columns
+from raysweep.workloads.declaration import OK, Array, Columns
 from raysweep.workloads.linear_transfer import target
-
-Array = np.ndarray
 
 PRODUCTS = (
     *(f"{kind}_{pair}" for kind in ("row", "null") for pair in ("ss", "su", "uu")),

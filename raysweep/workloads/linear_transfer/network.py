@@ -21,10 +21,9 @@ from torch import Tensor
 
 from raysweep.theory import arrays
 from raysweep.training import devices, draws
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Columns
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.linear_transfer import decompositions, layers, target
 
-Array = np.ndarray
 TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
 STEP_CAP = 200_000  # steps on the target; a row that needs more is not converged
 _READOUT_CAP = 1e12  # the same for linear transfer, whose steps are computed in closed form

@@ -5,9 +5,7 @@ import numpy as np
 from raysweep.theory import pretraining
 from raysweep.theory.arrays import cosine_sine
 from raysweep.training import draws
-from raysweep.workloads.declaration import Columns
-
-Array = np.ndarray
+from raysweep.workloads.declaration import Array, Columns
 
 
 def samples(columns: Columns) -> Array:

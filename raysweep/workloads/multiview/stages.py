@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +11,6 @@ from raysweep.workloads.multiview import TEACHER_STUDENT, measures, network, tas
 from raysweep.workloads.multiview.network import Activation
 from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
-Array = np.ndarray
 Row = dict[str, Any]
 ERRORS = "error", "error_multi_view", "error_single_view", "train_error"
 LOOKS = 8

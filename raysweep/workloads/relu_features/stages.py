@@ -7,13 +7,11 @@ import torch
 from scipy import linalg
 
 from raysweep.theory import relu
-from raysweep.workloads.declaration import DIVERGED, OK
+from raysweep.workloads.declaration import DIVERGED, OK, Array
 from raysweep.workloads.relu_features import descent, tasks
 from raysweep.workloads.relu_features.descent import Recipe, Task, Trained
 from raysweep.workloads.relu_features.tasks import Row
 from raysweep.workloads.rows import Context, Result, Rows, Stacked
-
-Array = np.ndarray
 
 
 def pretrain(rows: Rows, parent: None, context: Context) -> Result:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.theory import kernel_transfer, relu
-from raysweep.workloads.declaration import Columns
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.relu_kernel.tasks import SPHERE, Task
 
-Array = np.ndarray
 FAILURE = 0.05  # δ in T's theorems
 Pair = tuple[Array, Array]
 

@@ -12,13 +12,11 @@ from torch import Tensor
 
 from raysweep.theory import kernel_transfer, relu
 from raysweep.training import devices, draws
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array
 from raysweep.workloads.relu_kernel import measures, network, tasks
 from raysweep.workloads.relu_kernel.measures import EndPoints, Kernel
 from raysweep.workloads.relu_kernel.tasks import Task
 from raysweep.workloads.rows import Context, Result, Rows, Stacked
-
-Array = np.ndarray
 
 
 def pretrain(rows: Rows, parent: None, context: Context) -> Result:
