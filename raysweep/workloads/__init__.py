@@ -9,18 +9,8 @@ from raysweep.errors import InputError, shown, summary
 from raysweep.workloads.declaration import Workload
 from raysweep.workloads.function_description import check_metric
 
-BUILT_IN = {
-    "checkpoints": "raysweep.workloads.checkpoints",
-    "image_regression": "raysweep.workloads.image_regression",
-    "language": "raysweep.workloads.language",
-    "linear_covariance": "raysweep.workloads.linear_covariance",
-    "linear_spectrum": "raysweep.workloads.linear_spectrum",
-    "linear_transfer": "raysweep.workloads.linear_transfer",
-    "multiview": "raysweep.workloads.multiview",
-    "relu_features": "raysweep.workloads.relu_features",
-    "relu_kernel": "raysweep.workloads.relu_kernel",
-    "vision": "raysweep.workloads.vision",
-}
+_NAMES = "checkpoints image_regression language linear_covariance linear_spectrum linear_transfer multiview"
+BUILT_IN = {name: f"{__name__}.{name}" for name in (*_NAMES.split(), "relu_features", "relu_kernel", "vision")}
 GROUP = "raysweep.workloads"
 
 

@@ -1,6 +1,6 @@
 """Wide two-layer ReLU networks against their kernel: how far fine-tuning moves the weights, and how well it ends.
 
-D §6 and T §6. This file is the declaration. The other files here compute the workload; it does not import them.
+D §6 and T §6. This file is the declaration; it does not import torch.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,11 @@ from raysweep.workloads import common
 from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Metric, Parameter, Workload, modules_of, stage_of
 from raysweep.workloads.image_data import FORMS, digest_of, fetch
+from raysweep.workloads.relu_kernel import tasks
 
 Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("pretrain", "finetune"))
 ANGLE = {**common.ANGLE, "symbol": "α", "searched_by": ""}
+WIDTH: dict[str, Any] = {"unit": "neurons", "minimum": 1, "whole": True, "infinite": True, "scale": "log"}
 
 PARAMETERS = (
     Pretraining(
@@ -26,16 +28,7 @@ PARAMETERS = (
     Pretraining("dim", int, 10, "dimension d of the sphere, not of images", minimum=2, maximum=10_000, symbol="d"),
     Pretraining("source_samples", int, 100, "samples of the source", minimum=1, maximum=20_000),
     Pretraining(
-        "width",
-        float,
-        1024.0,
-        "neurons m of the hidden layer; .inf: the limit, by closed forms",
-        unit="neurons",
-        minimum=1,
-        whole=True,
-        infinite=True,
-        scale="log",
-        symbol="m",
+        "width", float, 1024.0, "neurons of the hidden layer; .inf: the limit, in closed form", **WIDTH, symbol="m"
     ),
     Pretraining(
         "init_scale",
@@ -65,11 +58,7 @@ METRICS = (
         "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it",
         label="leading term of D's bound (Thm 2)",
     ),
-    Metric(
-        "excess_thm2",
-        "deviation / bound_thm2 - 1: above 0 where that bound is exceeded",
-        label="excess over D's bound (Thm 2)",
-    ),
+    Metric("excess_thm2", "deviation / bound_thm2 - 1: above 0 beyond it", label="excess over D's bound (Thm 2)"),
     Metric(
         "deviation_limit",
         "what deviation becomes with ever more neurons at this init_scale, for this draw's samples: root of its mean "
@@ -83,7 +72,7 @@ METRICS = (
     ),
     Loss(
         "gradient_change",
-        "‖∂L/∂X¹‖² at W(P) minus that at W(0), on the target's samples",
+        "‖∂L/∂X¹‖² on target samples at W(P) minus at W(0)",
         label="change of squared activation gradient",
     ),
     Metric(
@@ -120,9 +109,7 @@ METRICS = (
         label="first term of T's bound (Cor. 6.3)",
     ),
     Metric(
-        "bound_rest",
-        "that second term, √(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1",
-        label="second term of T's bounds",
+        "bound_rest", "√(log(n/λ₀δ)/n), with δ = 0.05 and T's open constant c = 1", label="second term of T's bounds"
     ),
     Metric("whole_bound_thm61", "the sum of both terms, with c = 1", label="T's bound (Thm 6.1)"),
     Metric("whole_bound_cor63", "the sum of both terms, with c = 1", label="T's bound (Cor. 6.3)"),
@@ -132,15 +119,9 @@ METRICS = (
 )
 
 
-def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    from raysweep.workloads.relu_kernel import tasks
-
-    return tasks.complaint(parameters)
-
-
 def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies a stage: the digest of images instead of their name, without the sphere's dimension."""
-    if row["data"] == "sphere":
+    if row["data"] == tasks.SPHERE:
         return values
     return {**{name: value for name, value in values.items() if name != "dim"}, "data": digest_of(row["data"])}
 
@@ -164,6 +145,6 @@ WORKLOAD = Workload(
     stages=STAGES,
     sources=modules_of(workloads="relu_kernel image_data cache", training="draws", theory="relu kernel_transfer"),
     identify=identify,
-    check=check,
+    check=tasks.complaint,
     fetch=fetch,
 )
