@@ -27,6 +27,7 @@ EXACT_START = Parameter(
 
 Loss = partial(Metric, direction="minimize")
 Gain = partial(Metric, direction="maximize", positive="transfer helps", negative="transfer hurts")
+Helped = partial(Metric, direction="maximize", positive="pretraining helps", negative="pretraining hurts")
 GAIN = Gain(
     "transferability_finetune",
     "risk from scratch minus that after fine-tuning; positive: transfer helps",

@@ -13,6 +13,7 @@ on them as the source is on its own, from 0. The constants of the bounds are 1, 
 Test images are those that the data set keeps apart; they enter nothing but the test error and loss.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -32,7 +33,7 @@ PARAMETERS = (
     Parameter(
         "pretrain_length",
         float,
-        float("inf"),
+        math.inf,
         "steps of gradient descent on all images of the source, at the reciprocal of its largest curvature; .inf: to "
         "the best fit, what no image shows staying as it started",
         **common.BUDGET,
@@ -111,7 +112,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.image_regression.engine:compute",
-    cost=deferred("raysweep.workloads.image_regression.costs:of_rows"),
+    cost=deferred("raysweep.workloads.image_regression.engine:of_rows"),
     sources=modules_of(
         workloads="image_regression image_data cache", training="draws", theory="arrays covariance finetune"
     ),

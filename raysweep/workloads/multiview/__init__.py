@@ -32,68 +32,47 @@ What M leaves open or gives by its order in k, and what is taken here:
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from raysweep.workloads import common
 from raysweep.workloads.declaration import Metric, Parameter, Workload, stage_of
 
-TEACHER_STUDENT, AUTOENCODER = "teacher_student", "autoencoder"
+TEACHER_STUDENT, AUTOENCODER = FRAMEWORKS = "teacher_student", "autoencoder"
+_ASKED = f"3 ({TEACHER_STUDENT}) or 4 ({AUTOENCODER})"
 FIRST_LENGTH = 10
 """Steps to the first stop of pretraining; the next ones are at 2, 4, 8, … times that."""
 
 Scratch, Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("scratch", "pretrain", "finetune"))
-Rate = partial(Scratch, minimum=0, maximum=1e3)
+Number = partial(Scratch, minimum=0, maximum=1e3)
 Count = partial(Scratch, minimum=1, maximum=100_000)
 Share, Size = partial(Scratch, minimum=0, maximum=1), partial(Scratch, **common.ABOVE_0, maximum=10)
+_HYPHENED = methodcaller("replace", "_", "-")
+START: dict[str, Any] = {**common.START, "symbol": "σ_0", "maximum": 10}
+LENGTH: dict[str, Any] = {"unit": "steps", "minimum": 0, "maximum": 10**7, "scale": "log"}
 
 PARAMETERS = (
     Count("classes", int, 10, "classes; each has two features", minimum=2, maximum=1000, symbol="k"),
     Count("dim", int, 30, "dimension of a patch, at least two for each class", symbol="d"),
     Count("patches", int, 20, "patches of a sample: room for every feature", symbol="P"),
     Count("feature_patches", int, 1, "patches that show one feature", symbol="C_p"),
-    Scratch(
-        "sparsity",
-        float,
-        2.0,
-        "a feature of another class is in a sample with probability sparsity / classes",
-        minimum=0,
-        maximum=1000,
-        symbol="s",
+    Number(
+        "sparsity", float, 2.0, "a feature of another class is in a sample with chance sparsity / classes", symbol="s"
     ),
     Share("single_view_fraction", float, 0.1, "share of single-view samples", symbol="μ", label="single-view fraction"),
     Share("weak_view", float, 0.1, "size of a single-view sample's second feature", symbol="ρ"),
     Share("feature_noise", float, 0.003, "largest feature noise on a patch", symbol="γ"),
     Scratch("noise", float, 0.2, "length √d σ_p of the noise on a patch with a feature", minimum=0, maximum=10),
-    Count(
-        "power",
-        int,
-        4,
-        "power of the smoothed ReLU; M's theorem asks for 3 (teacher_student) or 4 (autoencoder)",
-        minimum=2,
-        maximum=10,
-        symbol="q",
+    Scratch(
+        "power", int, 4, f"power of the smoothed ReLU; M's theorem asks for {_ASKED}", minimum=2, maximum=10, symbol="q"
     ),
     Size("threshold", float, 0.4, "where the smoothed ReLU becomes linear, and what counts as captured", symbol="ϱ"),
-    Size(
-        "init_scale",
-        float,
-        0.03,
-        "standard deviation of the initial weights",
-        symbol="σ_0",
-        label="initialization scale",
-    ),
+    Scratch("init_scale", float, 0.03, "standard deviation of the initial weights", **START),
     Count("kernels", int, 3, "kernels for each class", scale="log", symbol="m"),
     Count("target_samples", int, 500, "samples with labels", symbol="N₂"),
-    Rate("scratch_lr", float, 1.0, "rate of gradient descent from scratch", label="rate from scratch"),
+    Number("scratch_lr", float, 1.0, "rate of gradient descent from scratch", label="rate from scratch"),
     Scratch("finetune_steps", int, 600, "steps of fine-tuning, and from scratch", minimum=0, maximum=10**7),
-    Pretraining(
-        "framework",
-        str,
-        AUTOENCODER,
-        "what is reconstructed",
-        choices=(TEACHER_STUDENT, AUTOENCODER),
-        words=lambda value: value.replace("_", "-"),
-    ),
+    Pretraining("framework", str, AUTOENCODER, "what is reconstructed", choices=FRAMEWORKS, words=_HYPHENED),
     Pretraining("mask_ratio", float, 0.5, "share of patches that are masked, 1 - θ", minimum=0, maximum=0.99),
     Pretraining("samples", int, 500, "samples without labels", minimum=1, maximum=1_000_000, symbol="N"),
     Pretraining("pretrain_lr", float, 1.0, "rate of gradient descent", minimum=0, maximum=1e3, symbol="η"),
@@ -102,17 +81,14 @@ PARAMETERS = (
         int,
         1280,
         f"steps of pretraining; lengths {FIRST_LENGTH}, {2 * FIRST_LENGTH}, {4 * FIRST_LENGTH}, … share their steps",
-        unit="steps",
-        minimum=0,
-        maximum=10**7,
-        scale="log",
+        **LENGTH,
     ),
     Finetuning("finetune_lr", float, 2.0, "rate of the head", minimum=0, maximum=1e3, scale="log", symbol="η₂"),
     Finetuning(
         "kernel_lr_share",
         float,
         0.01,
-        "rate of the kernels over finetune_lr",
+        "kernels' rate over finetune_lr",
         minimum=0,
         maximum=10,
         label="relative kernel rate",
@@ -120,6 +96,7 @@ PARAMETERS = (
 )
 
 FromScratch, Pretrained = (partial(Metric, stage=name) for name in ("scratch", "pretrain"))
+Fewer, Captured = partial(Pretrained, direction="minimize"), partial(Pretrained, direction="maximize", share=True)
 
 
 def _errors(make: Callable[..., Metric], end: str, how: str) -> list[Metric]:
@@ -133,53 +110,47 @@ def _errors(make: Callable[..., Metric], end: str, how: str) -> list[Metric]:
     return [make(f"{name}{end}", what, direction="minimize", share=True, label=label) for name, what, label in kinds]
 
 
-def _captured(make: Callable[..., Metric], end: str, what: str, label: str) -> Metric:
-    return make(f"features_captured{end}", what, direction="maximize", share=True, label=label)
-
-
-_SCRATCH = "share of the features that some kernel of their own class captures, from scratch"
 METRICS = (
     *_errors(FromScratch, "_scratch", "from scratch"),
-    _captured(FromScratch, "_scratch", _SCRATCH, "share of captured features from scratch"),
-    _captured(Pretrained, "", "share of the features that some kernel captures", "share of captured features"),
-    _captured(
-        Pretrained, "_half", "the same where half of the threshold is enough", "share captured at half threshold"
+    FromScratch(
+        "features_captured_scratch",
+        "share of the features that some kernel of their own class captures, from scratch",
+        direction="maximize",
+        share=True,
+        label="share of captured features from scratch",
     ),
-    _captured(
-        Pretrained, "_double", "the same where twice the threshold is asked for", "share captured at double threshold"
+    Captured(
+        "features_captured", "share of the features that some kernel captures", label="share of captured features"
+    ),
+    Captured(
+        "features_captured_half",
+        "the same where half of the threshold is enough",
+        label="share captured at half threshold",
+    ),
+    Captured(
+        "features_captured_double",
+        "the same where twice the threshold is asked for",
+        label="share captured at double threshold",
     ),
     Pretrained(
         "features_per_kernel",
         "features that a kernel captures, mean over kernels that capture any",
         label="feature count per capturing kernel",
     ),
-    Pretrained(
+    Fewer(
         "most_features",
         "features that one kernel captures, largest over kernels",
-        direction="minimize",
         label="largest feature count per kernel",
     ),
     Pretrained("correlation", "largest weight of a kernel along a feature, mean over features"),
-    Pretrained(
+    Fewer(
         "second_correlation",
         "second largest weight of a kernel along a feature, largest over kernels, over init_scale",
-        direction="minimize",
         label="relative second-largest correlation",
     ),
-    Pretrained(
-        "winners",
-        "share of the captured features whose strongest kernel was in M^(0)",
-        direction="maximize",
-        share=True,
-    ),
+    Captured("winners", "share of the captured features whose strongest kernel was in M^(0)"),
     *_errors(Metric, "", "pretrained and fine-tuned"),
-    Metric(
-        "transferability",
-        "error_scratch - error; positive: pretraining helps",
-        direction="maximize",
-        positive="pretraining helps",
-        negative="pretraining hurts",
-    ),
+    common.Helped("transferability", "error_scratch - error; positive: pretraining helps"),
 )
 
 
@@ -213,13 +184,6 @@ def lengths(parameters: Mapping[str, Any]) -> list[int]:
 
 
 _stage = partial(stage_of, "raysweep.workloads.multiview")
-STAGES = (
-    _stage("scratch", keeps=True),
-    _stage("pretrain", "scratch", keeps=True, points=lengths, until="pretrain_length"),
-    _stage("finetune", "pretrain"),
-    _stage("evaluate", "finetune"),
-)
-
 WORKLOAD = Workload(
     name="multiview",
     summary="networks of smoothed-ReLU kernels on multi-view data: features learned by mask-reconstruction pretraining "
@@ -227,7 +191,12 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=STAGES,
+    stages=(
+        _stage("scratch", keeps=True),
+        _stage("pretrain", "scratch", keeps=True, points=lengths, until="pretrain_length"),
+        _stage("finetune", "pretrain"),
+        _stage("evaluate", "finetune"),
+    ),
     sources=("raysweep.workloads.multiview", "raysweep.training.draws"),
     check=check,
 )

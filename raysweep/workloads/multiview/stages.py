@@ -1,13 +1,15 @@
 """The stages: from scratch, mask-reconstruction pretraining, fine-tuning, and the errors of what came out."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.multiview import TEACHER_STUDENT, measures, network, tasks
+from raysweep.workloads.declaration import DIVERGED, OK, Array
+from raysweep.workloads.multiview import TEACHER_STUDENT, network, tasks
 from raysweep.workloads.multiview.network import Activation
 from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
@@ -33,7 +35,7 @@ def scratch(rows: Rows, parent: None, context: Context) -> Result:
             errors = [network.wrong(*test, kernels, head, activation) for test in tests]
             context.log(step, loss=loss, test_error_multi_view=errors[0], test_error_single_view=errors[1])
     metrics = _errors(row, [*tests, (inputs, labels)], (kernels, head), "_scratch")
-    metrics["features_captured_scratch"] = measures.captured_by_class(row, kernels.cpu().numpy())
+    metrics["features_captured_scratch"] = captured_by_class(row, kernels.cpu().numpy())
     return Result({"kernels": kernels}, metrics, _status(kernels))
 
 
@@ -52,7 +54,7 @@ def pretrain(rows: Rows, parent: Artifact, context: Context) -> Result:
             else:
                 down = network.autoencoder(inputs, kernels, activation, keep)
             kernels = kernels + row["pretrain_lr"] * down
-    return Result({"kernels": kernels}, measures.captured(row, kernels.cpu().numpy(), start), _status(kernels))
+    return Result({"kernels": kernels}, captured(row, kernels.cpu().numpy(), start), _status(kernels))
 
 
 def finetune(rows: Rows, parent: Artifact, context: Context) -> Result:
@@ -73,10 +75,9 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     kernels, head = (_sent(parent.tensors()[name], context) for name in ("kernels", "head"))
     training = _task(row, "training", int(row["target_samples"]), context)
     metrics = _errors(row, [*_tests(row, context), training], (kernels, head))
-    from_scratch: Artifact | None = parent
-    while from_scratch and "error_scratch" not in from_scratch.metrics:
+    from_scratch: Any = parent
+    while "error_scratch" not in from_scratch.metrics:  # the first stage of the chain has it
         from_scratch = from_scratch.parent
-    assert from_scratch is not None, "the first stage of the chain"
     metrics["transferability"] = from_scratch.metrics["error_scratch"] - metrics["error"]
     return Result(metrics=metrics, status=_status(kernels, head))
 
@@ -115,3 +116,39 @@ def _sent(values: Any, context: Context) -> Tensor:
 
 def _status(*tensors: Tensor) -> str:
     return OK if all(bool(torch.isfinite(each).all()) for each in tensors) else DIVERGED
+
+
+def captured(row: Mapping[str, Any], kernels: Array, start: Array) -> dict[str, float]:
+    """The metrics of pretrained kernels. kernels, start: (kernels, dim), now and before training."""
+    features, threshold = 2 * int(row["classes"]), float(row["threshold"])
+    weights, before = kernels[:, :features], start[:, :features]
+    largest = weights.max(0)
+    held = (weights >= threshold).sum(1)
+    second = np.sort(weights, axis=1)[:, -2]
+    # M^(0): kernels near the largest weight at the start; where no weight is positive nobody can win
+    most = before.max(0)
+    in_time = (before >= most * (1 - 1 / math.log(row["classes"]))) & (before > 0)
+    won = in_time[weights.argmax(0), np.arange(features)][largest >= threshold]
+    return {
+        "features_captured": share(largest >= threshold),
+        "features_captured_half": share(largest >= threshold / 2),
+        "features_captured_double": share(largest >= 2 * threshold),
+        "features_per_kernel": share(held[held > 0]),
+        "most_features": float(held.max()),
+        "correlation": float(np.maximum(largest, 0).mean()),
+        "second_correlation": float(second.max() / row["init_scale"]),
+        "winners": share(won),
+    }
+
+
+def captured_by_class(row: Mapping[str, Any], kernels: Array) -> float:
+    """The share of features that some kernel of their own class captures, kernel r being one of class r % classes."""
+    classes, threshold = int(row["classes"]), float(row["threshold"])
+    weights = kernels[:, : 2 * classes].reshape(-1, classes, classes, 2)  # group, kernel's class, feature's class, view
+    matching = weights[:, np.arange(classes), np.arange(classes)]
+    return share(matching.max(0) >= threshold)
+
+
+def share(values: Array) -> float:
+    """The mean; NaN of nothing."""
+    return float(values.mean()) if len(values) else math.nan

@@ -35,6 +35,9 @@ Target = partial(Parameter, stage="target")
 Scratch = partial(Loss, free_of=("ablation",))
 Pretrained = partial(Metric, stage="pretrain")
 Source = partial(Loss, stage="pretrain")
+SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1, "symbol": "μ", "searched_by": "boundary"}
+SAMPLES: dict[str, Any] = {"minimum": 1, "maximum": 1_000_000, "symbol": "n", "scale": "log", "searched_by": "optimum"}
+RATE: dict[str, Any] = {**common.ABOVE_0, "maximum": 1e3}
 
 PARAMETERS = (
     Pretraining("dim", int, 20, "input dimension d", minimum=1, maximum=10_000, symbol="d"),
@@ -45,41 +48,19 @@ PARAMETERS = (
         float,
         0.5,
         "share of the target teacher's neurons that the source's lacks: round(ablation * teacher_width) of them",
-        minimum=0,
-        maximum=1,
-        symbol="μ",
-        searched_by="boundary",
+        **SHARE,
     ),
-    Pretraining(
-        "init_scale",
-        float,
-        1e-7,
-        "every output weight before training",
-        **common.ABOVE_0,
-        maximum=1e3,
-        label="initialization scale",
-    ),
+    Pretraining("init_scale", float, 1e-7, "every output weight before training", **RATE, label="initialization scale"),
     Pretraining(
         "learning_rate",
         float,
         1.0,
         "step size of gradient descent divided by the width (F: 0.01); times steps it is the time of gradient flow",
-        **common.ABOVE_0,
-        maximum=1e3,
+        **RATE,
     ),
     Pretraining("steps", int, 1000, "most steps of a training (F: 100,000)", minimum=0, maximum=10**8),
     Pretraining("tolerance", float, 1e-6, "half the mean square at which a training ends", minimum=0, maximum=1e6),
-    Target(
-        "target_samples",
-        int,
-        100,
-        "samples of the target in each data set",
-        minimum=1,
-        maximum=1_000_000,
-        symbol="n",
-        scale="log",
-        searched_by="optimum",
-    ),
+    Target("target_samples", int, 100, "samples of the target in each data set", **SAMPLES),
     Target("noise", float, 0.0, "standard deviation of the target's labels", minimum=0, maximum=1e6, symbol="σ"),
     Target(
         "datasets",

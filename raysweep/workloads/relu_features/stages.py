@@ -1,5 +1,6 @@
 """The functions of the stages: pretraining on the source's population, then scratch and linear transfer on samples."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,9 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
     the pretrained output weights to the same data."""
     ablations = rows["ablation"].tolist()
     first = {ablation: ablations.index(ablation) for ablation in ablations}
-    transfer = {ablation: _Transfer(parent[index].tensors(), rows.row(index)) for ablation, index in first.items()}
+    transfer = {
+        ablation: _refitted(**parent[index].tensors(), row=rows.row(index)) for ablation, index in first.items()
+    }
     names = "risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss", "scratch_converged"
     metrics = {name: np.full(len(rows), np.nan) for name in names}
     samples: dict[tuple[int, float], list[int]] = {}
@@ -74,13 +77,15 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
         row = rows.row(members[0])
         sets = [tasks.data(row, number) for number in range(row["datasets"])]
         trained = _from_scratch(row, sets, context.device)
-        nets = zip(trained.features, trained.outputs, strict=True)
-        metrics["risk_scratch"][members] = np.mean([_risk(*net, row) for net in nets])
+        nets = zip(trained.features, trained.outputs / row["width"], strict=True)
+        good = ((each, weights) for each, weights in nets if np.isfinite(each).all() and np.isfinite(weights).all())
+        risks = [_risk(_kernel(features, row), weights) for features, weights in good]
+        metrics["risk_scratch"][members] = np.mean(risks) if len(risks) == len(sets) else np.nan
         metrics["scratch_loss"][members] = trained.loss.mean()
         metrics["scratch_converged"][members] = (trained.loss <= row["tolerance"]).mean()
         for index in members:
             fits = transfer[float(rows["ablation"][index])]
-            both = np.mean([fits.risks(*each) for each in sets], axis=0)
+            both = np.mean([fits(*each) for each in sets], axis=0)
             metrics["risk_linear"][index], metrics["risk_linear_descent"][index] = both
     for name in ("linear", "linear_descent"):
         metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
@@ -96,31 +101,21 @@ def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.devic
     return descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), task, start, _recipe(row))
 
 
-class _Transfer:
-    """Fits of new output weights on fixed features, and their risks.
+def _refitted(features: Array, outputs: Array, row: Row) -> Callable[[Array, Array], tuple[float, float]]:
+    """Fits of new output weights on fixed features: samples -> population risks of two fits, of least norm, and by
+    gradient descent from the pretrained output weights. The kernel is made once for all fits."""
+    kernel = _kernel(features, row)
 
-    The risk of a fit is cᵀKc with the kernel of features and teacher together, made once for all fits.
-    """
-
-    def __init__(self, pretrained: dict[str, Array], row: Row) -> None:
-        self._features, self._outputs, self._recipe = pretrained["features"], pretrained["outputs"], _recipe(row)
-        rows = np.concatenate([self._features, tasks.teacher(row)])
-        self._kernel = relu.activations(rows, rows)
-        self._teacher = np.full(row["teacher_width"], -1 / row["teacher_width"])
-
-    def risks(self, inputs: Array, labels: Array) -> tuple[float, float]:
-        """Population risks of two fits: of least norm, and by gradient descent from the pretrained output weights."""
-        if not np.isfinite(self._features).all():
+    def risks(inputs: Array, labels: Array) -> tuple[float, float]:
+        if not np.isfinite(features).all():
             return float("nan"), float("nan")
-        hidden = np.maximum(inputs @ self._features.T, 0)
+        hidden = np.maximum(inputs @ features.T, 0)
         rounding = max(hidden.shape) * np.finfo(float).eps  # size of singular values, over the largest, that are noise
         least, *_ = linalg.lstsq(hidden, labels, cond=rounding, lapack_driver="gelsy", check_finite=False)
-        trained = descended(hidden, labels, self._outputs, self._recipe) / len(self._outputs)
-        return self._risk(least), self._risk(trained)
+        trained = descended(hidden, labels, outputs, _recipe(row)) / len(outputs)
+        return _risk(kernel, least), _risk(kernel, trained)
 
-    def _risk(self, weights: Array) -> float:
-        signed = np.concatenate([weights, self._teacher])
-        return max(float(signed @ self._kernel @ signed), 0.0)
+    return risks
 
 
 def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> Array:
@@ -150,13 +145,17 @@ def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> A
         return np.asarray(outputs - recipe.rate / samples * (hidden.T @ (basis @ (summed * error))))
 
 
-def _risk(features: Array, outputs: Array, row: Row) -> float:
-    """E(f - f_t)² of one network in closed form."""
-    if not (np.isfinite(features).all() and np.isfinite(outputs).all()):
-        return float("nan")
+def _kernel(features: Array, row: Row) -> Array:
+    """E σσ of all pairs of features and the teacher's, these last."""
     rows = np.concatenate([features, tasks.teacher(row)])
-    signed = np.concatenate([outputs / len(outputs), np.full(row["teacher_width"], -1 / row["teacher_width"])])
-    return max(float(signed @ relu.activations(rows, rows) @ signed), 0.0)
+    return relu.activations(rows, rows)
+
+
+def _risk(kernel: Array, weights: Array) -> float:
+    """E(f - f_t)² in closed form: cᵀKc with `_kernel`. weights: c_i/m, one for each feature."""
+    teachers = len(kernel) - len(weights)
+    signed = np.concatenate([weights, np.full(teachers, -1 / teachers)])
+    return max(float(signed @ kernel @ signed), 0.0)
 
 
 def _recipe(row: dict[str, Any]) -> Recipe:

@@ -10,7 +10,7 @@ from conftest import run
 from scipy.optimize import brentq
 from workload_rows import row_of
 
-from raysweep.workloads.multiview import measures, network, tasks
+from raysweep.workloads.multiview import network, stages, tasks
 from raysweep.workloads.multiview.network import Activation
 
 SMALL = {"fixed": {"classes": 3, "dim": 8, "patches": 6, "samples": 40, "target_samples": 30, "finetune_steps": 12}}
@@ -202,25 +202,25 @@ def test_planted_kernels_capture_all_features_or_none():
     every, start = np.zeros((12, 10)), np.zeros((12, 10))
     every[np.arange(8), np.arange(8)] = 0.6
     start[np.arange(8), np.arange(8)] = 0.05
-    metrics = measures.captured(about, every, start)
+    metrics = stages.captured(about, every, start)
     assert [metrics[f"features_captured{each}"] for each in ("", "_half", "_double")] == [1.0, 1.0, 0.0]
     assert (metrics["features_per_kernel"], metrics["most_features"], metrics["winners"]) == (1.0, 1.0, 1.0)
     assert metrics["correlation"] == pytest.approx(0.6)
-    assert measures.captured(about, every, np.roll(start, 1, axis=0))["winners"] == 0.0
-    nothing = measures.captured(about, start, start)
+    assert stages.captured(about, every, np.roll(start, 1, axis=0))["winners"] == 0.0
+    nothing = stages.captured(about, start, start)
     assert nothing["features_captured"] == nothing["most_features"] == 0.0
     assert np.isnan(nothing["features_per_kernel"])
     double = every.copy()
     double[0, :3] = 0.5
-    assert measures.captured(about, double, start)["features_per_kernel"] == pytest.approx(10 / 8)
-    assert measures.captured(about, double, start)["second_correlation"] == pytest.approx(0.5 / about["init_scale"])
+    assert stages.captured(about, double, start)["features_per_kernel"] == pytest.approx(10 / 8)
+    assert stages.captured(about, double, start)["second_correlation"] == pytest.approx(0.5 / about["init_scale"])
 
 
 def test_from_scratch_only_kernels_of_the_own_class_count():
     about, kernels = row(classes=3, dim=7), np.zeros((6, 7))
     kernels[1, 2] = kernels[4, 3] = 1.0  # both of class 1, whose features are 2 and 3
-    assert measures.captured_by_class(about, kernels) == pytest.approx(2 / 6)
-    assert measures.captured_by_class(about, np.roll(kernels, 1, axis=0)) == 0.0
+    assert stages.captured_by_class(about, kernels) == pytest.approx(2 / 6)
+    assert stages.captured_by_class(about, np.roll(kernels, 1, axis=0)) == 0.0
     head = network.class_head(6, 3, torch.zeros(1))
     assert head.argmax(0).tolist() == [0, 1, 2, 0, 1, 2]
     assert head.sum().item() == 6
