@@ -1,4 +1,7 @@
-"""Functions that the closed forms share: angles in degrees, arrays of one shape, and the distinct rows of a table."""
+"""Functions that closed forms and engines share: angles in degrees, arrays of one shape, and the rows of a table."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,3 +31,16 @@ def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     table = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     rows, inverse = np.unique(table, axis=0, return_inverse=True)
     return rows, inverse.reshape(-1)
+
+
+def alike(*columns: ArrayLike) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+    """The rows that agree in some columns: (their values, row numbers), in the order in which they first appear."""
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for row, values in enumerate(zip(*(np.asarray(column).tolist() for column in columns), strict=True)):
+        places.setdefault(values, []).append(row)
+    return ((values, np.array(rows)) for values, rows in places.items())
+
+
+def samples(columns: Mapping[str, Array]) -> Array:
+    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (halves round to even)."""
+    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)

@@ -12,14 +12,10 @@ ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 180, "symbo
 RATE: dict[str, Any] = {**ABOVE_0, "symbol": "η", "searched_by": "optimum"}
 START: dict[str, Any] = {**ABOVE_0, "symbol": "α", "label": "initialization scale"}
 BUDGET: dict[str, Any] = {"unit": "steps", "minimum": 0, "infinite": True, "whole": True}
+SAMPLES = "target samples per dimension: n = round(gamma * dim)"
+TIME: dict[str, Any] = {"unit": "flow time", "minimum": 0, "infinite": True}
 FLOW_LENGTH = Parameter(
-    "pretrain_length",
-    float,
-    math.inf,
-    "gradient-flow time on the source task, .inf = converged",
-    unit="flow time",
-    minimum=0,
-    infinite=True,
+    "pretrain_length", float, math.inf, "gradient-flow time on the source task, .inf = converged", **TIME
 )
 EXACT_START = Parameter(
     "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)
@@ -37,5 +33,5 @@ GAIN = Gain(
 
 def engine(default: str, engines: Mapping[str, str]) -> Parameter:
     """How exactly rows are solved. engines: what each engine does, in words."""
-    how = "; ".join(engines.values())
-    return Parameter("engine", str, default, f"how exactly it is solved: {how}", choices=tuple(engines))
+    how = f"how exactly it is solved: {'; '.join(engines.values())}"
+    return Parameter("engine", str, default, how, choices=tuple(engines))

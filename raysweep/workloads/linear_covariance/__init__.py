@@ -1,6 +1,6 @@
 """Fine-tuning a linear map where inputs have a covariance: which directions the tasks differ in matters (paper T, §4).
 
-This file is the declaration. The other files here are the engines; it does not import them.
+This file is the declaration; it does not import the engines.
 """
 
 from collections.abc import Mapping
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.theory.arrays import samples
 from raysweep.workloads import common, symmetric
 from raysweep.workloads.common import Loss
-from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
-from raysweep.workloads.linear_covariance.spectrum import FORM, SHIFTS, in_words, read, shifted
+from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, modules_of
+from raysweep.workloads.linear_covariance import closed_forms
+from raysweep.workloads.linear_covariance.closed_forms import FORM, SHIFTS, in_words
 
 ENGINES = {"limit": "the exact end point of each draw", "theory": "its limit of many dimensions"}
 SYMMETRY = Symmetry(
@@ -24,9 +26,7 @@ PARAMETERS = (
     common.engine("limit", ENGINES),
     Parameter("depth", int, 1, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter("dim", int, 1000, "input dimension d", minimum=1, maximum=20_000, symbol="d"),
-    Parameter(
-        "gamma", float, 0.3, "target samples per dimension: n = round(gamma * dim)", minimum=0, maximum=1000, symbol="γ"
-    ),
+    Parameter("gamma", float, 0.3, common.SAMPLES, minimum=0, maximum=1000, symbol="γ"),
     Parameter("spectrum", str, "1.5:50,0.3", f"eigenvalues of the inputs' covariance: {FORM}", words=in_words),
     Parameter(
         "shift",
@@ -58,10 +58,10 @@ METRICS = (
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     try:
-        _, counts = read(parameters["spectrum"], int(parameters["dim"]))
+        _, counts = closed_forms.read(parameters["spectrum"], int(parameters["dim"]))
     except ValueError as error:
         return "spectrum", str(error)
-    if not shifted(parameters["shift"], counts).any():
+    if not closed_forms.shifted(parameters["shift"], counts).any():
         return "shift", f"expected top or all where the spectrum has one value, got {parameters['shift']}"
     return None
 
@@ -71,9 +71,8 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
 
     The noise that is fitted, ‖X⁺ε‖², has tail index (|n-d|+1)/2, as without a covariance (F Thm 3.6).
     """
-    samples = np.round(columns["gamma"] * columns["dim"])
-    near = (columns["noise"] > 0) & (np.abs(samples - columns["dim"]) <= 3)
-    return near if metric != "bound_thm42" else np.zeros(len(samples), dtype=bool)
+    near = (columns["noise"] > 0) & (np.abs(samples(columns) - columns["dim"]) <= 3)
+    return near & (metric != "bound_thm42")
 
 
 WORKLOAD = Workload(
@@ -84,14 +83,14 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_covariance.engines:compute",
-    cost=deferred("raysweep.workloads.linear_covariance.costs:of_rows"),
+    cost=closed_forms.of_rows,
     sources=modules_of(
         workloads="linear_covariance symmetric least_squares", training="draws", theory="arrays covariance finetune"
     ),
     shared=("engine", "dim", "spectrum"),
     engines=Engines("engine", reference="limit"),
     symmetry=SYMMETRY,
-    closed_form=deferred("raysweep.workloads.linear_covariance.closed_forms:risks"),
+    closed_form=closed_forms.risks,
     check=check,
     heavy_tailed=heavy_tailed,
 )

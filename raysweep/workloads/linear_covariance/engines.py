@@ -13,11 +13,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
+from raysweep.theory.arrays import alike, samples
 from raysweep.training import draws
 from raysweep.workloads import least_squares, symmetric
 from raysweep.workloads.declaration import OK, Array, Columns
 from raysweep.workloads.linear_covariance import METRICS, SYMMETRY, closed_forms
-from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read, shifted
+from raysweep.workloads.linear_covariance.closed_forms import SHIFTS, read, shifted
 
 TARGET, NOISE = 0, 1  # places among the vectors; a shift has 2 + its place in SHIFTS
 
@@ -32,11 +33,9 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 
 
 def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
-    n = closed_forms.samples(columns)
+    n = samples(columns)
     weighted, plain, start, along = (np.empty((len(n), *shape)) for shape in ((5, 5), (5, 5), (5, 5), (2,)))
-    keys = list(zip(seeds.tolist(), columns["dim"].tolist(), columns["spectrum"].tolist(), strict=True))
-    for key in dict.fromkeys(keys):
-        rows = np.array([i for i, other in enumerate(keys) if other == key])
+    for key, rows in alike(seeds, columns["dim"], columns["spectrum"]):
         sizes, position = np.unique(n[rows], return_inverse=True)
         noisy = bool((columns["noise"][rows] != 0).any())
         for into, values in zip((weighted, plain, start, along), products(*key, sizes, noisy), strict=True):

@@ -8,7 +8,7 @@ from workload_rows import table_of
 from raysweep.theory import covariance, linear
 from raysweep.training import draws
 from raysweep.workloads.linear_covariance import closed_forms, engines
-from raysweep.workloads.linear_covariance.spectrum import SHIFTS, read
+from raysweep.workloads.linear_covariance.closed_forms import SHIFTS, read
 
 DIM = 24
 SPECTRA = ("1.5:5,0.3", "2:3,1:4,0.05", "7", "0.1:20,4:4")
