@@ -29,6 +29,11 @@ GAIN = Gain(
     "risk from scratch minus that after fine-tuning; positive: transfer helps",
     label="gain by fine-tuning",
 )
+LINEAR_GAIN = Gain(
+    "transferability_linear",
+    "risk from scratch minus that of linear transfer; positive: transfer helps",
+    label="gain by linear transfer",
+)
 
 
 def engine(default: str, engines: Mapping[str, str]) -> Parameter:

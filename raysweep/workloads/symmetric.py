@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.theory.arrays import alike
 from raysweep.workloads.declaration import OK, SIGN_SPREAD, STATUSES, Array, Columns, Parameter
 
 Compute = Callable[[Columns, Array], tuple[dict[str, Array], Array]]
@@ -93,8 +94,7 @@ def solved(
     `averaged`.
     """
     status = np.full(len(seeds), OK, dtype=object)
-    for name in sorted(set(columns["engine"].tolist())):
-        rows = np.flatnonzero(columns["engine"] == name)
+    for (name,), rows in alike(columns["engine"]):
         some, chosen = {key: np.asarray(values)[rows] for key, values in columns.items()}, np.asarray(seeds)[rows]
         if name == "theory":
             solution = engines[name](some)

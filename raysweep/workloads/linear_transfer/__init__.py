@@ -1,6 +1,6 @@
 """Transfer between two linear teachers at an angle, through deep linear networks (papers F and T).
 
-This file is the declaration. The other files here are the engines; it does not import them.
+This file is the declaration; it does not import the engines.
 """
 
 import math
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.theory.arrays import samples
 from raysweep.workloads import common, symmetric
-from raysweep.workloads.common import Gain, Loss
+from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Columns, Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
 
 ENGINES = {
@@ -19,6 +20,7 @@ ENGINES = {
     "flow": "gradient flow of the end-to-end map",
     "network": "gradient descent on the real layers",
 }
+DISTANCE: dict[str, Any] = {"minimum": 0, "maximum": 5000, "label": "samples for Wasserstein distance"}
 SYMMETRY = Symmetry(
     "the target teacher's part across the source and of the label noise",
     ("risk_scratch", "risk_linear", "risk_finetune", "transferability_linear", "transferability_finetune"),
@@ -36,24 +38,10 @@ PARAMETERS = (
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter("overlap_angle", float, 45.0, "angle between source and target teacher", **common.ANGLE),
-    Parameter(
-        "gamma",
-        float,
-        0.5,
-        "target samples per dimension: n = round(gamma * dim)",
-        **common.ABOVE_0,
-        symbol="γ",
-        label="target samples per dimension",
-    ),
+    Parameter("gamma", float, 0.5, common.SAMPLES, **common.ABOVE_0, symbol="γ", label="target samples per dimension"),
     Parameter("dim", int, 100, "input dimension d (and hidden width)", minimum=2, maximum=100_000, symbol="d"),
     Parameter("noise", float, 0.0, "standard deviation of the target's label noise", minimum=0, symbol="σ"),
-    Parameter(
-        "init_scale",
-        float,
-        0.01,
-        "scale of each layer at initialization: the map starts at init_scale^depth",
-        **common.START,
-    ),
+    Parameter("init_scale", float, 0.01, "scale of each layer: the map starts at init_scale^depth", **common.START),
     Parameter(
         "finetune_steps",
         float,
@@ -70,13 +58,7 @@ PARAMETERS = (
     Parameter("target_norm", float, 1.0, "norm of the target teacher", minimum=0),
     common.EXACT_START,
     Parameter(
-        "distance_samples",
-        int,
-        0,
-        "samples from source and from target for wasserstein_1; 0 leaves it out",
-        minimum=0,
-        maximum=5000,
-        label="samples for Wasserstein distance",
+        "distance_samples", int, 0, "samples of source and of target for wasserstein_1; 0 leaves it out", **DISTANCE
     ),
     symmetric.parameter(SYMMETRY.signs),
 )
@@ -85,11 +67,7 @@ METRICS = (
     Loss("risk_scratch", "population risk |b - b_t|^2 trained from scratch", label="risk from scratch"),
     Loss("risk_linear", "population risk of linear transfer (last layer retrained)", label="risk of linear transfer"),
     Loss("risk_finetune", "population risk after fine-tuning", label="risk after fine-tuning"),
-    Gain(
-        "transferability_linear",
-        "risk from scratch minus that of linear transfer; positive: transfer helps",
-        label="gain by linear transfer",
-    ),
+    common.LINEAR_GAIN,
     common.GAIN,
     Metric("pretrain_scale", "norm c of the pretrained end-to-end map", label="norm of pretrained map"),
     Loss(
@@ -135,13 +113,13 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
     power (L-1)/L of |X⁺ε|². The least-squares multiple of the source has variance spread/χ²_n, so four samples or fewer
     are heavy-tailed.
     """
-    samples, dim = np.round(columns["gamma"] * columns["dim"]), columns["dim"]
+    n, dim = samples(columns), columns["dim"]
     noisy, frozen = columns["noise"] > 0, columns["frozen_layers"] > 0
-    near = noisy & (np.abs(samples - dim) <= 3)
-    few = (samples > 0) & (samples <= 4) & (noisy | (columns["overlap_angle"] % 180 > 0))
+    near = noisy & (np.abs(n - dim) <= 3)
+    few = (n > 0) & (n <= 4) & (noisy | (columns["overlap_angle"] % 180 > 0))
     few_linear = few & (columns["ridge"] == 0)
     power = (columns["depth"] - 1) / columns["depth"]
-    feels = noisy & (samples < dim) & (2 * power >= (dim - samples + 1) / 2)
+    feels = noisy & (n < dim) & (2 * power >= (dim - n + 1) / 2)
     by_metric = {
         "risk_scratch": near,
         "risk_linear": few_linear,
@@ -149,7 +127,7 @@ def heavy_tailed(metric: str, columns: Columns) -> np.ndarray:
         "transferability_linear": near | few_linear,
         "transferability_finetune": np.where(frozen, near | few, feels),
     }
-    return by_metric.get(metric, np.zeros(len(samples), dtype=bool))
+    return by_metric.get(metric, np.zeros(len(n), dtype=bool))
 
 
 WORKLOAD = Workload(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.theory.arrays import samples
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns, Cost
-from raysweep.workloads.linear_transfer.target import samples, signs
+from raysweep.workloads.linear_transfer.target import signs
 
 Parameters = Mapping[str, Any]
 

@@ -16,6 +16,7 @@ from operator import itemgetter
 import numpy as np
 import torch
 
+from raysweep.theory.arrays import samples
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.linear_transfer import target
@@ -35,7 +36,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     only if its numbers overflow, because the loss of a flow cannot rise.
     """
     rows = len(seeds)
-    table = np.stack([seeds, columns["dim"], target.samples(columns)], axis=1)
+    table = np.stack([seeds, columns["dim"], samples(columns)], axis=1)
     keys = [(seed, dim, n) for seed, dim, n in table.tolist()]
     spectrum = spectra(set(keys), devices.device())
     draw = [spectrum[key] for key in keys]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
-from raysweep.theory.arrays import distinct
+from raysweep.theory.arrays import alike, samples
 from raysweep.theory.transfer import effective_ridge
 from raysweep.workloads import least_squares
 from raysweep.workloads.declaration import OK, Array, Columns
@@ -26,13 +26,11 @@ PRODUCTS = (
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     """Risks and transferabilities of each row's draw, shape (rows,) each; every status is ok."""
-    n, noisy = target.samples(columns), np.asarray(columns["noise"]) != 0
+    n, noisy = samples(columns), np.asarray(columns["noise"]) != 0
     gathered = {name: np.empty(len(n)) for name in PRODUCTS}
-    draws, owner = distinct(np.stack([seeds, columns["dim"]], axis=1))
-    for index, (seed, dim) in enumerate(draws):  # one factorization each
-        rows = np.flatnonzero(owner == index)
+    for (seed, dim), rows in alike(seeds, columns["dim"]):  # one factorization each
         sizes, position = np.unique(n[rows], return_inverse=True)
-        values = products(int(seed), int(dim), sizes, bool(noisy[rows].any()))
+        values = products(seed, dim, sizes, bool(noisy[rows].any()))
         for name in PRODUCTS:
             gathered[name][rows] = values[name][position]
     return _end_points(columns, n, gathered), np.full(len(n), OK, dtype=object)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.theory import arrays
+from raysweep.theory.arrays import distinct, samples
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.linear_transfer import decompositions, layers, target
@@ -57,7 +57,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
     """Row numbers that are trained together: one width and depth; rows with equal data lie together."""
     kind = np.stack([columns["depth"], columns["dim"]], axis=1)
-    data = (target.samples(columns), columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds)
+    data = (samples(columns), columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds)
     order = np.lexsort((*data, *kind.T))
     edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
     for rows in np.split(order, edges):
@@ -72,19 +72,19 @@ class _Chunk:
     def __init__(self, columns: Columns, seeds: Array, device: torch.device) -> None:
         self.columns, self.seeds, self.device = columns, seeds, device
         self.dim, self.depth = int(columns["dim"][0]), int(columns["depth"][0])
-        self.n = target.samples(columns)
+        self.n = samples(columns)
         self.status = np.zeros(len(seeds), dtype=int)
-        distinct, self.group = arrays.distinct(seeds, self.n)
+        drawn, self.group = distinct(seeds, self.n)
         self.teachers = np.stack([target.teacher_directions(int(seed), self.dim) for seed in seeds])
         self.goal = np.einsum("rk,rkd->rd", target.target_coordinates(columns), self.teachers)  # b_t
-        self.gram = np.zeros((len(distinct), self.dim, self.dim))
-        noise = np.zeros((len(distinct), self.dim))  # Xᵀε/n
-        for i, (seed, n) in enumerate(distinct):
+        self.gram = np.zeros((len(drawn), self.dim, self.dim))
+        noise = np.zeros((len(drawn), self.dim))  # Xᵀε/n
+        for i, (seed, n) in enumerate(drawn):
             if n > 0:
                 X = target.inputs(int(seed), int(n), self.dim)
                 self.gram[i] = X.T @ X / n
                 noise[i] = X.T @ target.label_noise(int(seed), int(n)) / n
-        self.precision = decompositions.pseudo_inverses(self.gram, distinct[:, 1], device)
+        self.precision = decompositions.pseudo_inverses(self.gram, drawn[:, 1], device)
         fitted_noise = np.asarray(columns["noise"], float)[:, None] * noise[self.group]
         self.moment = np.einsum("rde,re->rd", self.gram[self.group], self.goal) + fitted_noise
 

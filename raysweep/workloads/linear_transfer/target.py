@@ -8,11 +8,6 @@ from raysweep.training import draws
 from raysweep.workloads.declaration import Array, Columns
 
 
-def samples(columns: Columns) -> Array:
-    """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (halves round to even)."""
-    return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
-
-
 def teacher_directions(seed: int, dim: int) -> Array:
     """Orthonormal (e_s, e_u), shape (2, dim): the direction of the source teacher, and its partner."""
     return draws.unit_vectors(seed, "teachers", 2, dim)

@@ -80,11 +80,7 @@ METRICS = (
         "the same where they are trained by gradient descent, with the steps and the tolerance of all trainings",
         label="risk of linear transfer with descent",
     ),
-    Gain(
-        "transferability_linear",
-        "risk from scratch minus that of linear transfer; positive: transfer helps",
-        label="gain by linear transfer",
-    ),
+    common.LINEAR_GAIN,
     Gain(
         "transferability_linear_descent",
         "risk from scratch minus risk_linear_descent",

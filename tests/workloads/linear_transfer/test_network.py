@@ -10,7 +10,7 @@ from linear_rows import columns, data, end_point, table, z_score
 from workload_rows import grid
 
 from raysweep.training import draws
-from raysweep.workloads.linear_transfer import distance, flow, layers, network, target
+from raysweep.workloads.linear_transfer import engines, flow, layers, network, target
 
 RISKS = "risk_scratch", "risk_linear", "risk_finetune"
 
@@ -134,14 +134,14 @@ def test_kl_divergence_is_the_mean_log_ratio():
     teacher = target_norm * np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
     labels = inputs @ source + noise * random.standard_normal(len(inputs))
     log_ratio = ((labels - inputs @ teacher) ** 2 - (labels - inputs @ source) ** 2) / (2 * noise**2)
-    distances = distance.kl_divergence(
+    distances = engines.kl_divergence(
         columns(overlap_angle=angle, noise=noise, source_norm=source_norm, target_norm=target_norm, dim=2)
     )
     assert abs(z_score(log_ratio, distances[0])) < 4
 
 
 def test_kl_divergence_without_noise():
-    distances = distance.kl_divergence(columns(overlap_angle=[0.0, 0.0, 30.0], source_norm=[1.0, 2.0, 1.0], noise=0.0))
+    distances = engines.kl_divergence(columns(overlap_angle=[0.0, 0.0, 30.0], source_norm=[1.0, 2.0, 1.0], noise=0.0))
     assert distances.tolist() == [0.0, np.inf, np.inf]
 
 
@@ -162,7 +162,7 @@ def test_wasserstein_is_the_best_matching_on_average():
         brute.append(min(gaps[np.arange(size), list(order)].mean() for order in permutations(range(size))))
     norms = {"source_norm": 1.2, "target_norm": 2.0}
     rows = columns(distance_samples=np.full(300, size), dim=dim, overlap_angle=angle, noise=noise, **norms)
-    distances = distance.wasserstein_1(rows, np.arange(300))
+    distances = engines.wasserstein_1(rows, np.arange(300))
     difference = np.mean(distances) - np.mean(brute)
     assert abs(difference) < 4 * np.sqrt((np.var(distances) + np.var(brute)) / 300)
     assert np.std(distances) > 0
