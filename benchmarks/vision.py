@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from raysweep.workloads.vision import models, training
+from raysweep.workloads.vision import models
 
 Row = tuple[str, str, str]
 
@@ -37,12 +37,12 @@ def made_up() -> tuple[Tensor, Tensor]:
 def staged(pixels: Tensor, labels: Tensor) -> Callable[[int], None]:
     """One epoch as the stage `pretrain` trains it."""
     net = models.build("lenet", 5, (1, 28), 10, 0)
-    optimizer = training.optimizer(net, RATE, ROW)
+    optimizer = models.optimizer(net, RATE, ROW)
 
     def epoch(number: int) -> None:
-        batches = training.epoch_of(0, "source", number, len(labels), BATCH)
+        batches = models.epoch_of(0, "source", number, len(labels), BATCH)
         total = torch.zeros((), dtype=torch.float64)
-        for loss in training.descend(net, optimizer, pixels, labels, batches):
+        for loss in models.descend(net, optimizer, pixels, labels, batches):
             total = total + loss
 
     return epoch

@@ -16,7 +16,7 @@ import torch
 
 import raysweep
 from raysweep.workloads.multiview import stages as multiview
-from raysweep.workloads.vision import eigen_cam, examination, masked, pixels, training
+from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels
 
 _LINEAR = {"fixed.dim": 60, "seeds": 2}
 _TINY = {
@@ -239,7 +239,7 @@ def float64():
     torch.set_default_dtype(torch.float64)
     with contextlib.ExitStack() as stack:
         stack.callback(torch.set_default_dtype, before)
-        for module in (eigen_cam, examination, masked, training):
+        for module in (eigen_cam, examination, masked, models):
             stack.enter_context(mock.patch.object(module, "scaled", _wide_pixels))
         stack.enter_context(mock.patch.object(multiview, "_sent", _wide_sent))
         yield

@@ -14,9 +14,8 @@ import torch
 from scipy import ndimage
 from torch import Tensor, nn
 
-from raysweep.workloads.vision.models import Net
+from raysweep.workloads.vision.models import EXAMINED, Net
 from raysweep.workloads.vision.pixels import scaled
-from raysweep.workloads.vision.training import EXAMINED
 
 
 @torch.no_grad()

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 
 from raysweep.training import draws
 from raysweep.workloads.vision import tasks
+from raysweep.workloads.vision.models import EXAMINED
 from raysweep.workloads.vision.pixels import scaled
-from raysweep.workloads.vision.training import EXAMINED
 
 PATCHES = 7  # a side
 SMALLEST = 2  # pixels a side of a patch

@@ -18,7 +18,7 @@ from raysweep.workloads import image_data
 from raysweep.workloads.asked_once import one_look
 from raysweep.workloads.declaration import DIVERGED, OK
 from raysweep.workloads.rows import Artifact, Context, Result, Rows
-from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels, tasks, training
+from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels, tasks
 from raysweep.workloads.vision.models import Net
 from raysweep.workloads.vision.pixels import Task
 
@@ -36,17 +36,17 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
     task, epoch = pixels.source(row).to(context.device), int(context.point or 0)
     net = fresh(row, task.classes).to(context.device)
     hidden = masked.Reconstruction(net.spatial, tasks.form(row), row) if row["pretrain"] == tasks.MASKED else None
-    optimizer = training.optimizer(net if hidden is None else hidden.to(context.device), row["pretrain_lr"], row)
+    optimizer = models.optimizer(net if hidden is None else hidden.to(context.device), row["pretrain_lr"], row)
     state = context.restored() or {"done": 0, "loss": 0.0, **(parent.tensors() if parent is not None else {})}
     if "net" in state:
         _load(net, state["net"])
         optimizer.load_state_dict(state["optimizer"])
         if hidden is not None:
             hidden.restore(state["decoder"])
-    batches = training.epoch_of(row["seed"], "source", epoch, len(task.train_labels), row["batch_size"])
+    batches = models.epoch_of(row["seed"], "source", epoch, len(task.train_labels), row["batch_size"])
     done, total = int(state["done"]), torch.as_tensor(state["loss"], dtype=torch.float64, device=context.device)
     losses = (
-        training.descend(net, optimizer, task.train_pixels, task.train_labels, batches[done:])
+        models.descend(net, optimizer, task.train_pixels, task.train_labels, batches[done:])
         if hidden is None
         else hidden.descend(optimizer, task.train_pixels, batches, epoch, done)
     )
@@ -55,7 +55,7 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
         context.checkpoint(functools.partial(_within_epoch, done, total, net, optimizer, hidden))
     mean = float(total) / len(batches)
     if hidden is None:
-        metrics = {**_named("source", "", training.examined(net, *_test(task))), "source_training_loss": mean}
+        metrics = {**_named("source", "", models.examined(net, *_test(task))), "source_training_loss": mean}
         context.log(epoch, **metrics)
     else:
         metrics = {"reconstruction_loss": hidden.held_out_loss(task.test_pixels)}
@@ -85,24 +85,24 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     net = before(row, pretrained, task).to(context.device)
 
     def at_start() -> tuple[float, float]:
-        return training.examined(net, *_test(task))
+        return models.examined(net, *_test(task))
 
     same = "before", row["target"], row["target_classes"]
     metrics = _named("target", "_before", at_start() if pretrained is None else pretrained.once(same, at_start))
     weights = {name: torch.as_tensor(values).to(context.device) for name, values in end.items()}
-    deviations = training.deviations(net.state_dict(), weights, len(task.train_labels))
+    deviations = models.deviations(net.state_dict(), weights, len(task.train_labels))
     for layer, each in enumerate(deviations.values(), 1):
         context.log(layer, deviation_of_layer=each)
     metrics |= {"deviation": sum(deviations.values()), "deviation_head": deviations["head.weight"]}
     _load(net, end)
-    metrics |= _named("target", "", training.examined(net, *_test(task)))
-    _, metrics["target_training_accuracy"] = training.examined(net, task.train_pixels, task.train_labels)
+    metrics |= _named("target", "", models.examined(net, *_test(task)))
+    _, metrics["target_training_accuracy"] = models.examined(net, task.train_pixels, task.train_labels)
     metrics["generalization_error"] = metrics["target_training_accuracy"] - metrics["target_accuracy"]
     metrics |= _named("target", "_scratch", from_scratch(row, task, context))
     metrics |= _named("source", "_after", (math.nan, math.nan))
     if row["pretrain"] == tasks.SUPERVISED and pretrained is not None:
         source = pixels.source(row).to(context.device)
-        metrics |= _named("source", "_after", training.examined(_with_old_head(net, pretrained), *_test(source)))
+        metrics |= _named("source", "_after", models.examined(_with_old_head(net, pretrained), *_test(source)))
     metrics["transferability"] = metrics["target_loss_scratch"] - metrics["target_loss"]
     metrics["transferability_accuracy"] = metrics["target_accuracy"] - metrics["target_accuracy_scratch"]
     return Result(metrics=metrics, status=OK if math.isfinite(metrics["target_loss"]) else DIVERGED)
@@ -152,12 +152,12 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
     """Train a net on the target, in place; its first `frozen` layers stay. Gives the mean loss of the last twentieth of
     the steps: NaN without steps, and not finite if the net diverged, which ends it."""
     steps = int(row["finetune_steps"])
-    looks = {math.ceil(steps * share / training.LOOKS) for share in range(1, training.LOOKS + 1)}
+    looks = {math.ceil(steps * share / models.LOOKS) for share in range(1, models.LOOKS + 1)}
     held = models.freeze(net, frozen)
-    optimizer = training.optimizer(net, row["finetune_lr"], row)
-    order = training.batches(row["seed"], "target", len(task.train_labels), row["batch_size"])
+    optimizer = models.optimizer(net, row["finetune_lr"], row)
+    order = models.batches(row["seed"], "target", len(task.train_labels), row["batch_size"])
     batches = itertools.islice(order, steps)
-    losses = training.descend(net, optimizer, task.train_pixels, task.train_labels, batches, held)
+    losses = models.descend(net, optimizer, task.train_pixels, task.train_labels, batches, held)
     total, since, mean = torch.zeros((), device=task.train_labels.device), 0, math.nan
     start = {name: values.clone() for name, values in net.state_dict().items()} if context is not None else {}
     for step, loss in enumerate(losses, 1):
@@ -166,7 +166,7 @@ def finetuned(net: Net, task: Task, row: Row, frozen: int, context: Context | No
             mean, since = float(total) / since, 0
             total = torch.zeros_like(total)
             if context is not None:
-                deviations = training.deviations(start, net.state_dict(), len(task.train_labels))
+                deviations = models.deviations(start, net.state_dict(), len(task.train_labels))
                 context.log(step, target_training_loss=mean, deviation=sum(deviations.values()))
             if not math.isfinite(mean):
                 break
@@ -181,7 +181,7 @@ def from_scratch(row: Row, task: Task, context: Context) -> tuple[float, float]:
     if key not in _from_scratch:
         net = before(row, None, task).to(context.device)
         finetuned(net, task, row, 0)
-        _from_scratch[key] = training.examined(net, *_test(task))
+        _from_scratch[key] = models.examined(net, *_test(task))
     return _from_scratch[key]
 
 

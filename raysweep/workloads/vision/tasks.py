@@ -1,4 +1,4 @@
-"""Which images and classes source and target are; without torch.
+"""Which images and classes source and target are, and what is wrong with a row that cannot be computed; without torch.
 
 Classes are named by a text: all, a class, a range 0-4, or several of these with commas. overlap_angle takes the place
 of source_classes: the source gets as many classes as the target has, K, of which K cos(angle) are the target's, a whole
@@ -10,13 +10,14 @@ Images are taken evenly from the classes: n of them are the first n of one order
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from raysweep.training import draws
 from raysweep.workloads import asked_once, image_data
+from raysweep.workloads.image_data.vision_library import torchvision
 from raysweep.workloads.vision import shapes
 
 Array = np.ndarray
@@ -25,6 +26,7 @@ NO_ANGLE = math.inf
 SUPERVISED, MASKED, NONE = PRETRAININGS = "supervised", "masked", "none"
 HELD_OUT = 1000  # test images on which a reconstruction is measured, or fewer where there are fewer
 CLASS, BRIGHTNESS, COLOUR = LABELS = "class", "brightness", "colour"
+UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
 IN_WORDS = {
     SUPERVISED: "supervised pretraining",
     MASKED: "masked pretraining",
@@ -34,7 +36,7 @@ IN_WORDS = {
     COLOUR: "labels of colour",
 }
 """What sentences call kinds of pretraining and of labels."""
-UPRIGHT, UPSIDE_DOWN = FLIPS = "none", "upside_down"
+FLIPS_IN_WORDS = {UPRIGHT: "no flip", UPSIDE_DOWN: "flip upside down"}
 
 
 def trained(row: Row) -> bool:
@@ -160,3 +162,74 @@ def _spans(classes: list[int]) -> str:
     """Classes as text, shorter where all numbers between are there."""
     whole = classes == list(range(classes[0], classes[-1] + 1)) and len(classes) > 2
     return f"{classes[0]}-{classes[-1]}" if whole else ", ".join(map(str, classes))
+
+
+ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
+
+
+def complaint(row: Row) -> tuple[str, str] | None:
+    """(parameter, what is wrong with it), of a row that cannot be computed; None of any other."""
+    return next(_complaints(row), None)
+
+
+def _complaints(row: Row) -> Iterator[tuple[str, str]]:
+    """What is wrong, one after the other: a question is only asked where nothing before it is wrong."""
+    for role in ("source", "target"):
+        if why := image_data.complaint(row[role], folder=True):
+            yield role, why
+        try:
+            listed(row[f"{role}_classes"], present(row[role], role))
+        except ValueError as error:
+            yield f"{role}_classes", f"{error} in {row[role]}"
+    if row["overlap_angle"] != NO_ANGLE:
+        yield from (("overlap_angle", why) for why in _about_angle(row))
+    for role in ("source", "target"):
+        samples, there = int(row[f"{role}_samples"]), count(row, role)
+        if samples > there:
+            half = " (half of them, as source and target are one set)" if one_set(row) else ""
+            which = f"the training images of its classes in {row[role]}{half}"
+            yield f"{role}_samples", f"expected at most {there:,}, {which}, got {samples:,}"
+    (colours, side), model = form(row), row["model"]
+    if model in shapes.RESNETS or image_data.FOLDER in (image_data.kind_of(row[role]) for role in ("source", "target")):
+        torchvision()  # has these nets and decodes images; it says in one line why it cannot be used
+    if side < (least := shapes.smallest_side(model)):
+        message = f"expected images of at least {least} x {least} pixels for {model}, they have {side} x {side}"
+        yield ("image_size" if row["image_size"] else "model"), f"{message} (image_size: 28 makes them larger)"
+    most, frozen = shapes.layers(model, row["depth"]) - 1, row["frozen_layers"]
+    if frozen > most:
+        yield "frozen_layers", f"expected at most {most}, the layers of {model} before its head, got {frozen}"
+    if row["label"] == COLOUR and colours == 1:
+        yield "label", f"expected {CLASS} or {BRIGHTNESS} for grey images, got {COLOUR}"
+    batch = int(row["batch_size"])
+    for images in (int(row["source_samples"]) or count(row, "source"), int(row["target_samples"])):
+        if model in shapes.RESNETS and images // math.ceil(images / batch) < 2:  # normalisation needs two images
+            message = f"expected batches of two images at least for {model}, got {batch:,} of {images:,} images"
+            yield "batch_size", message
+    there = counts(row["target"], "target", "test")[target_classes(row)].sum()
+    if row["eigen_cam_images"] > there:
+        message = f"expected at most the {there:,} test images of the target, got {row['eigen_cam_images']:,}"
+        yield "eigen_cam_images", message
+    if row["examined_images"] > row["target_samples"]:
+        message = f"expected at most target_samples, which is {row['target_samples']:,}, got {row['examined_images']:,}"
+        yield "examined_images", message
+    points = row["landscape_points"]
+    if points and not row["examined_images"]:
+        yield "landscape_points", "expected 0 without examined_images, whose loss a landscape shows"
+    if points and (points % 2 == 0 or points < 3):
+        yield "landscape_points", f"expected 0 or an odd number from 3 on, got {points}"
+
+
+def _about_angle(row: Row) -> Iterator[str]:
+    if not one_set(row):
+        yield "expected the same set of images as source and target, or .inf for source_classes as they are"
+    if row["source_classes"] != "all":
+        yield f"expected source_classes: all beside an angle, which chooses them, got {row['source_classes']!r}"
+    there, classes = len(present(row["target"], "target")), len(target_classes(row))
+    shared = overlap(row["overlap_angle"], classes)
+    possible = [math.degrees(math.acos(shared_by / classes)) for shared_by in range(classes, -1, -1)]
+    if abs(possible[classes - shared] - row["overlap_angle"]) > ROUNDED:
+        angles = ", ".join(f"{angle:.4g}" for angle in possible)
+        yield f"expected an angle whose cosine is a share of {classes} classes ({angles}), got {row['overlap_angle']:g}"
+    if classes - shared > there - classes:
+        beside = f"has {classes - shared} classes beside the target's {classes}; {row['target']} has {there - classes}"
+        yield f"at {row['overlap_angle']:g} degrees the source {beside}"

@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from raysweep.training import hessian
-from raysweep.workloads.vision import curvature, gradients, landscape, training
+from raysweep.workloads.vision import curvature, examination, models
 from raysweep.workloads.vision.curvature import largest_eigenvalues, trace
 
 
@@ -48,7 +48,7 @@ def test_eigenvalues_and_trace_are_those_of_the_explicit_hessian():
 def test_deviation_is_the_length_of_each_move_over_the_root_of_the_samples():
     start = {"a.weight": torch.zeros(2, 2), "a.bias": torch.zeros(2), "head.weight": torch.ones(1, 2)}
     end = {"a.weight": torch.tensor([[3.0, 0], [0, 4]]), "a.bias": torch.ones(2), "head.weight": torch.ones(1, 2)}
-    assert training.deviations(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
+    assert models.deviations(start, end, 25) == {"a.weight": 1.0, "head.weight": 0.0}
 
 
 def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices():
@@ -59,12 +59,12 @@ def test_the_gradient_through_a_linear_net_is_the_product_of_its_matrices():
     second = residual @ net[2].weight
     first = second @ net[1].weight
     expected = [float(each.detach().square().sum(1).mean().sqrt()) for each in (first, second, residual)]
-    assert list(gradients.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
+    assert list(examination.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
     for weights in net[:2].parameters():
         weights.requires_grad_(False)  # frozen layers have a gradient too
-    assert list(gradients.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
+    assert list(examination.scales(net, pixels, labels).values()) == pytest.approx(expected, rel=1e-6)
     twice = torch.cat([pixels, pixels]), torch.cat([labels, labels])
-    assert list(gradients.scales(net, *twice).values()) == pytest.approx(expected, rel=1e-6)
+    assert list(examination.scales(net, *twice).values()) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss():
@@ -78,19 +78,19 @@ def test_the_variation_along_the_gradient_is_the_largest_change_of_the_loss():
             for weights, each in zip(shifted.parameters(), along, strict=True):
                 weights -= size * each
         changes.append(abs(float((cross_entropy(shifted(pixels), labels) - loss).detach())))
-    assert gradients.variation(net, pixels, labels) == pytest.approx(max(changes), rel=1e-4)
+    assert examination.variation(net, pixels, labels) == pytest.approx(max(changes), rel=1e-4)
     # a short step changes the loss by its length times the squared gradient
     small = {name: weights.detach() / 30 for name, weights in net.named_parameters()}
     flat = copy.deepcopy(net)
     flat.load_state_dict(small)
     slope = torch.autograd.grad(cross_entropy(flat(pixels), labels), list(flat.parameters()))
     expected = 0.1 * float(sum(each.square().sum() for each in slope))
-    assert gradients.variation(flat, pixels, labels) == pytest.approx(expected, rel=0.05)
+    assert examination.variation(flat, pixels, labels) == pytest.approx(expected, rel=0.05)
 
 
 def test_directions_are_as_long_as_each_filter_and_orthogonal():
     net = convolutional()
-    directions = landscape.directions(net, seed=4)
+    directions = examination.directions(net, seed=4)
     weights = {name: each for name, each in net.named_parameters() if each.dim() > 1}
     assert directions.keys() == weights.keys()  # no offsets
     for name, each in weights.items():
@@ -100,28 +100,28 @@ def test_directions_are_as_long_as_each_filter_and_orthogonal():
         torch.testing.assert_close(other.norm(dim=1), reference.norm(dim=1))
         assert (one * other).sum(1).abs().max() < 1e-6
         assert (one * reference).sum(1).abs().min() > 0
-    assert not torch.equal(landscape.directions(net, seed=5)["0.weight"][0], directions["0.weight"][0])
+    assert not torch.equal(examination.directions(net, seed=5)["0.weight"][0], directions["0.weight"][0])
 
 
 def test_the_middle_of_a_landscape_is_the_loss_and_each_point_that_of_moved_weights():
     net, (pixels, labels) = convolutional(), images()
-    along = landscape.directions(net, seed=0)
-    surface = landscape.losses(net, along, 5, pixels, labels)
+    along = examination.directions(net, seed=0)
+    surface = examination.losses(net, along, 5, pixels, labels)
     assert surface[2, 2] == float(cross_entropy(net(pixels), labels).detach())
     weights = dict(net.named_parameters())
     shifted = {name: weights[name] - 0.5 * one + 1.0 * other for name, (one, other) in along.items()}
     assert surface[1, 4] == pytest.approx(loss_at(net, shifted, pixels, labels))
-    one_layer = landscape.losses(net, {"0.weight": along["0.weight"]}, 5, pixels, labels)
+    one_layer = examination.losses(net, {"0.weight": along["0.weight"]}, 5, pixels, labels)
     assert one_layer[2, 2] == surface[2, 2]
     shifted = {"0.weight": weights["0.weight"] + along["0.weight"][0]}
     assert one_layer[4, 2] == pytest.approx(loss_at(net, shifted, pixels, labels))
 
 
 def test_rise_and_steepest_slope_of_a_known_surface():
-    x, y = np.meshgrid(landscape.coordinates(5), landscape.coordinates(5), indexing="ij")
+    x, y = np.meshgrid(examination.coordinates(5), examination.coordinates(5), indexing="ij")
     surface = 7 + x**2 + 3 * np.abs(y)
-    assert landscape.rise(surface) == pytest.approx(0.5 + 3 * 0.6)
-    assert landscape.steepest(surface) == pytest.approx(3.0)
+    assert examination.rise(surface) == pytest.approx(0.5 + 3 * 0.6)
+    assert examination.steepest(surface) == pytest.approx(3.0)
 
 
 # Eigenvalues and traces of matrices

@@ -9,7 +9,7 @@ from scipy import ndimage
 from torch.nn.functional import cross_entropy
 from workload_rows import row_of
 
-from raysweep.workloads.vision import eigen_cam, examination, landscape, masked, models, pixels, stages, training
+from raysweep.workloads.vision import eigen_cam, examination, masked, models, pixels, stages
 
 SMALL = {
     "source_classes": "0-4",
@@ -66,8 +66,8 @@ def test_before_is_a_row_without_steps_and_the_middle_of_its_landscape_is_the_lo
         assert np.array(curve[name])[4] == pytest.approx(loss, rel=1e-6), name
     assert [curve["direction_1"][place] for place in (0, 4, 8)] == [-1, 0, 1]
     assert [curve["direction_2"][place] for place in (0, 2, 6)] == [-1, 1, -1]
-    directions = landscape.directions(net, 1)
-    surface = landscape.losses(net, directions, 3, pixels.scaled(task.train_pixels), task.train_labels)
+    directions = examination.directions(net, 1)
+    surface = examination.losses(net, directions, 3, pixels.scaled(task.train_pixels), task.train_labels)
     np.testing.assert_allclose(curve["landscape"][:9], surface.ravel(), rtol=1e-6)
 
 
@@ -123,7 +123,7 @@ def test_masked_epochs_continue_each_other_as_one_training_does(tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     expected = []
     for epoch in (1, 2, 3):
-        batches = training.epoch_of(3, "source", epoch, 100, 32)
+        batches = models.epoch_of(3, "source", epoch, 100, 32)
         for number, places in enumerate(batches):
             shown = pixels.scaled(task.train_pixels[torch.from_numpy(places)])
             at = masked.masks(3, f"masks of epoch {epoch}, batch {number}", len(places), 8, 0.6)

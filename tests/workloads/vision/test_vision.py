@@ -11,7 +11,7 @@ from torch import nn
 
 from raysweep.training import draws
 from raysweep.trial import context
-from raysweep.workloads.vision import models, shapes, training
+from raysweep.workloads.vision import models, shapes
 
 SMALL = {
     "source_classes": "0-4",
@@ -165,7 +165,7 @@ def test_learning_curves_have_every_epoch_and_twenty_looks(tmp_path):
 def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     whole = computed(tmp_path / "whole", {"pretrain_length": 3})
     monkeypatch.setattr(context, "CHECKPOINT_SECONDS", 0.0)
-    steps, descend = [], training.descend
+    steps, descend = [], models.descend
 
     def counted(net, optimizer, pixels, labels, *more):
         for loss in descend(net, optimizer, pixels, labels, *more):
@@ -174,7 +174,7 @@ def test_an_interrupted_epoch_goes_on_from_its_checkpoint(tmp_path, monkeypatch)
             if len(steps) == 3:  # of the second epoch the first of two
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "descend", counted)
+    monkeypatch.setattr(models, "descend", counted)
     with pytest.raises(KeyboardInterrupt):
         computed(tmp_path / "cut", {"pretrain_length": 3})
     again = computed(tmp_path / "cut", {"pretrain_length": 3})
