@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 
 Array = np.ndarray
 
-Array = np.ndarray
-
 
 def cosine_sine(angle: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Cosine and sine of angles in degrees (shape kept). Exact at 0, ±90 and ±180, so that no rounding shows there."""

@@ -8,8 +8,8 @@ import pytest
 from raysweep.training import devices
 from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.language import model
-from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import ModelConfig
+from raysweep.workloads.language.texts import Grammar
 
 SMALL = ModelConfig(depth=1, width=16, heads=2, mlp=24, context=12, vocabulary=256)
 STEPS = 30

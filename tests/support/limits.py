@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raysweep.theory import finetune, kernel_transfer
+from raysweep.theory import finetune, relu
 
 
 def rescaling(gamma, noise, depth, log_scale=0.0, norm=1.0):
@@ -30,4 +30,4 @@ def length_squared(inputs, residual):
     With r = y_Q - y_{P→Q} its root is the bound of D's Thm 2 without the terms that vanish; with r = ỹ, the residual
     where fine-tuning starts, it stands in T's Thm 6.1.
     """
-    return np.asarray((residual * kernel_transfer.solver(inputs)(residual)).sum(0))
+    return np.asarray((residual * relu.solver(inputs)(residual)).sum(0))

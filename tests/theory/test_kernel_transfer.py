@@ -7,7 +7,7 @@ import pytest
 from limits import length_squared
 from scipy.integrate import quad
 
-from raysweep.theory import kernel_transfer, relu
+from raysweep.theory import relu
 
 
 def rows(count, dim, seed, unit=True):
@@ -74,7 +74,7 @@ def test_both_kernels_are_integrals_over_the_direction_of_a_gaussian_vector(angl
 def test_outputs_at_start_have_the_covariance_of_a_wide_network():
     inputs = np.concatenate([rows(3, 4, 10), rows(3, 4, 10)])  # each twice: the covariance is singular
     random = np.random.default_rng(11)
-    result = np.stack([kernel_transfer.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
+    result = np.stack([relu.outputs_at_start(inputs, random.standard_normal(6)) for _ in range(20_000)])
     np.testing.assert_allclose(result[:, :3], result[:, 3:], atol=1e-4)
     np.testing.assert_allclose(result.T @ result / 20_000, relu.activations(inputs, inputs), atol=0.02)
 
@@ -117,11 +117,11 @@ def test_ts_number_of_iterations_would_let_a_network_that_never_trained_pass():
     assert np.linalg.norm(inputs @ apart) > 1
     bound = 2 * np.sqrt(length_squared(inputs, inputs @ apart) / samples)
     smallest = float(np.linalg.eigvalsh(relu.slopes(inputs, inputs))[0])
-    bound += kernel_transfer.remainder(samples, smallest, 0.05)
+    bound += relu.remainder(samples, smallest, 0.05)
     assert np.minimum(np.abs(fresh @ apart), 1).mean() > 1.5 * bound
 
 
 def test_samples_in_one_direction_are_named_as_what_is_wrong():
     inputs = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     with pytest.raises(np.linalg.LinAlgError, match="two of them point in the same direction"):
-        kernel_transfer.solver(inputs)
+        relu.solver(inputs)

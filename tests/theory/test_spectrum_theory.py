@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mode_descent import descended, followed, matrix_descent
 
-from raysweep.theory import modes, spectrum
+from raysweep.theory import spectrum
 
 SOURCE = np.array([2.0, 1.3, 0.8, 0.45, 0.2, 0.1])
 
@@ -15,22 +15,22 @@ def test_a_mode_follows_its_differential_equation(depth):
     goal = np.array([2.0, 0.5, 0.4, 0.0, 1.2**depth])
     for time in (0.3, 2.0, 9.0):
         end = followed(start, goal, time, depth)
-        np.testing.assert_allclose(modes.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(spectrum.follow(start, goal, time, depth), end, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_a_mode_far_above_its_goal_fades_as_towards_zero(depth):
     goals = np.array([1e-300, 1e-25, 1e-17, 0.0])
-    faded = modes.follow(0.3, goals, 2.0, depth)
+    faded = spectrum.follow(0.3, goals, 2.0, depth)
     np.testing.assert_allclose(faded, faded[-1], rtol=1e-9)
     assert 0 < faded[-1] < 0.3
 
 
 @pytest.mark.parametrize("depth", [2, 4])
 def test_a_mode_at_zero_stays_and_every_other_one_arrives(depth):
-    end = modes.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
+    end = spectrum.follow([0.0, 1e-3, 2.0, 0.4], [1.0, 1.0, 0.3, 0.0], np.inf, depth) ** depth
     np.testing.assert_allclose(end, [0, 1, 0.3, 0], atol=1e-15)
-    assert modes.follow(0.0, 1.0, np.inf, 1) == 1
+    assert spectrum.follow(0.0, 1.0, np.inf, 1) == 1
 
 
 def test_two_layers_under_noise_have_the_formula_of_the_paper():
@@ -111,7 +111,7 @@ def test_the_best_rate_moves_with_pretraining_as_the_order_of_the_target_says():
     """It rises where the largest target mode is learned first, and falls where the target grows along the order."""
     source = np.array([4.0, 2.0, 1.0, 0.5, 0.25])
     falling, growing = np.array([2.0, 1.0, 0.9, 0.8, 0.7]), np.array([0.2, 0.4, 0.8, 1.6, 3.2])
-    bounds = [[2 / modes.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)] for target in (falling, growing)]
+    bounds = [[2 / spectrum.curvature(target[:n], 0.0, 2).max() for n in range(1, 6)] for target in (falling, growing)]
     rates = best_rates(source, falling)
     assert (np.diff(rates) >= 0).all()
     assert 1.5 * rates[0] < rates[-1] < bounds[0][0]

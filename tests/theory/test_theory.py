@@ -13,14 +13,14 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
 from raysweep import theory, workloads
-from raysweep.theory import finetune, linear, papers, pretraining, transfer
+from raysweep.theory import finetune, papers, pretraining, transfer
 
 
 def test_scratch_risk_is_infinite_only_with_noise_next_to_the_threshold():
     n = np.array([17, 18, 19, 20, 21, 22, 23])
-    assert np.isinf(linear.scratch_risk(n, 20, 0.1)).tolist() == [False, False, True, True, True, False, False]
-    assert linear.scratch_risk(n, 20, 0.0) == pytest.approx([0.15, 0.1, 0.05, 0, 0, 0, 0])
-    assert linear.scratch_risk(0, 20, 0.5, 2.0) == 4.0
+    assert np.isinf(transfer.scratch_risk(n, 20, 0.1)).tolist() == [False, False, True, True, True, False, False]
+    assert transfer.scratch_risk(n, 20, 0.0) == pytest.approx([0.15, 0.1, 0.05, 0, 0, 0, 0])
+    assert transfer.scratch_risk(0, 20, 0.5, 2.0) == 4.0
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_linear_risk_is_the_mean_over_draws_of_a_retrained_last_layer(n, ridge, 
             np.vstack([seen, np.sqrt(n * ridge) * np.eye(d)]), np.append(labels, np.zeros(d)), rcond=1e-10
         )[0]
         risks.append(np.sum((features @ last - target) ** 2))
-    expected = linear.risk(angle, n, 0.5, 1.2, transfer.effective_ridge(np.array(ridge), depth, np.log(scale)))
+    expected = transfer.linear_risk(angle, n, 0.5, 1.2, transfer.effective_ridge(np.array(ridge), depth, np.log(scale)))
     assert abs(z_score(risks, expected)) < 4
 
 
 def test_linear_risk_edges():
-    assert np.isinf(linear.risk(45, [1, 2], 0.0)).all()
-    assert linear.risk([0, 180], 1, 0.0) == pytest.approx([0, 0], abs=0)
-    assert linear.risk(30, 0, 0.5, 2.0, 0.7) == pytest.approx(4.0)
-    tiny = linear.risk(40, [5, 50, 5000], 0.3, 1.0, 1e-12)
-    assert tiny == pytest.approx(linear.risk(40, [5, 50, 5000], 0.3), rel=1e-9)
-    assert linear.risk(40, 3, 0.3, 1.0, 1e9) == pytest.approx(1.0, rel=1e-6)
+    assert np.isinf(transfer.linear_risk(45, [1, 2], 0.0)).all()
+    assert transfer.linear_risk([0, 180], 1, 0.0) == pytest.approx([0, 0], abs=0)
+    assert transfer.linear_risk(30, 0, 0.5, 2.0, 0.7) == pytest.approx(4.0)
+    tiny = transfer.linear_risk(40, [5, 50, 5000], 0.3, 1.0, 1e-12)
+    assert tiny == pytest.approx(transfer.linear_risk(40, [5, 50, 5000], 0.3), rel=1e-9)
+    assert transfer.linear_risk(40, 3, 0.3, 1.0, 1e9) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_ridge_risk_of_figure_2():
@@ -58,7 +58,7 @@ def test_ridge_risk_of_figure_2():
     limit = 1 - np.cos(np.pi / 8) ** 2 * (1 + 2 * penalties) / (1 + penalties) ** 2  # F Thm 3.8, eq. 15
     assert limit[[0, -1]] == pytest.approx([0.1465, 0.2665], abs=1e-3)
     assert (np.diff(limit) > 0).all()
-    assert linear.risk(22.5, 10**7, 0.2, 1.0, penalties) == pytest.approx(limit, abs=1e-6)
+    assert transfer.linear_risk(22.5, 10**7, 0.2, 1.0, penalties) == pytest.approx(limit, abs=1e-6)
 
 
 def test_frozen_layers_without_spread():

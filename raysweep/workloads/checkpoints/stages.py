@@ -20,8 +20,7 @@ from raysweep.training.trainer import Recipe, Trainer
 from raysweep.workloads.checkpoints import data, harness, hub
 from raysweep.workloads.checkpoints.data import Chats
 from raysweep.workloads.declaration import DIVERGED, OK
-from raysweep.workloads.language.evaluation import distance, finite, losses_after, losses_before
-from raysweep.workloads.language.stages import Row, Weights
+from raysweep.workloads.language.stages import Row, Weights, distance, finite, losses_after, losses_before
 from raysweep.workloads.language.texts import Text
 from raysweep.workloads.rows import Artifact, Context, Result, Rows
 

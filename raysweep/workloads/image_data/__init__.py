@@ -28,8 +28,8 @@ import numpy as np
 from raysweep.errors import InputError
 from raysweep.workloads import asked_once
 from raysweep.workloads.image_data import folders, image_folder, mnist
-from raysweep.workloads.image_data.idx import BadImages
 from raysweep.workloads.image_data.image_folder import TEST_EVERY, ImageFiles
+from raysweep.workloads.image_data.mnist import BadImages
 
 FORMS = "digits, mnist:PATH, fashion_mnist:PATH, svhn:PATH, cifar10:PATH or cifar100:PATH"
 FOLDER = "images"
@@ -137,12 +137,10 @@ def fetch(parameters: Mapping[str, Any], say: Callable[[str], None]) -> tuple[st
 
 @asked_once.once
 def _fetched(name: str, say: Callable[[str], None]) -> str | None:
-    from raysweep.workloads.image_data import downloads
-
     try:
         kind, path = _parsed(name)
         if kind in folders.SETS:
-            downloads.fetch(kind, path, say)
+            folders.fetch(kind, path, say)
         elif kind == FOLDER and not os.path.exists(os.path.expanduser(path)):
             raise BadImages(f"no folder {path}; {FOLDER}:FOLDER names images of your own, which cannot be downloaded")
     except BadImages as error:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.workloads import cache
-from raysweep.workloads.image_data.idx import BadImages, reading
+from raysweep.workloads.image_data.mnist import BadImages, reading
 from raysweep.workloads.image_data.vision_library import torchvision
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

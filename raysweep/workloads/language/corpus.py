@@ -21,9 +21,8 @@ from raysweep.errors import InputError
 from raysweep.training import draws
 from raysweep.workloads import asked_once
 from raysweep.workloads.language import files
-from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import config_of, share_of
-from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Text, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, BadText, Documents, Grammar, Text, of_bytes, split
 from raysweep.workloads.rows import Artifact
 
 DOCUMENTS = "python-source[:MB], python-docs[:MB] or file:PATH (text or .jsonl)"

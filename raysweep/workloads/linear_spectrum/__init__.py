@@ -9,7 +9,7 @@ from typing import Any
 from raysweep.workloads import common, symmetric
 from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
-from raysweep.workloads.linear_spectrum.spectra import FORMS, read
+from raysweep.workloads.linear_spectrum.tasks import FORMS, read
 
 ENGINES = {"theory": "closed forms", "flow": "gradient flow", "network": "gradient descent on the real layers"}
 SYMMETRY = Symmetry(
@@ -139,9 +139,9 @@ WORKLOAD = Workload(
     identity_version=2,
     parameters=PARAMETERS,
     metrics=METRICS,
-    compute="raysweep.workloads.linear_spectrum.engines:compute",
-    cost=deferred("raysweep.workloads.linear_spectrum.costs:of_rows"),
-    sources=modules_of(workloads="linear_spectrum symmetric", training="draws", theory="arrays modes spectrum"),
+    compute="raysweep.workloads.linear_spectrum.closed_forms:compute",
+    cost=deferred("raysweep.workloads.linear_spectrum.tasks:of_rows"),
+    sources=modules_of(workloads="linear_spectrum symmetric", training="draws", theory="arrays spectrum"),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="flow", start="init_scale"),
     symmetry=SYMMETRY,

@@ -1,4 +1,4 @@
-"""The closed forms of THEORY §5 for the rows of a table, and whether their conditions hold.
+"""The entry point of the workload, and the closed forms of THEORY §5 for its rows, and whether their conditions hold.
 
 There are two kinds. The exact forms follow every mode by its own formula, whether it is learned or not. They need
 shared singular vectors, noise or fine-tuning but not both, and a stable rate (they are the limit as the rate goes to
@@ -7,10 +7,12 @@ shared singular vectors, noise or fine-tuning but not both, and a stable rate (t
 
 import numpy as np
 
-from raysweep.theory import modes, spectrum
+from raysweep.theory import spectrum
 from raysweep.theory.arrays import distinct
-from raysweep.workloads.declaration import Array, Columns
-from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns, deferred
+from raysweep.workloads.linear_spectrum import METRICS, SYMMETRY
+from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, signs, with_even_layers
 
 HOLDS, COUPLED, BOTH, UNSTABLE, ESCAPED, PARTIAL = range(6)
 TOLERANCE = 1e-3  # largest distance of a mode from its whole-mode value, relative to the mode's singular values
@@ -41,11 +43,11 @@ def _describe(task: Tasks, flow: Array) -> dict[str, Array]:
     tuned = task.time > 0
     start = task.weights**depth
     learned = (start >= task.source / 2) & (task.source > 0)
-    goal = modes.goal_modes(start, task.target, penalty)
-    end = modes.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
+    goal = spectrum.goal_modes(start, task.target, penalty)
+    end = spectrum.follow(task.weights, goal, (1 + penalty) * task.time[:, None], depth) ** depth
     whole = np.where(learned, task.source, 0.0)
-    whole_end = np.where(learned & tuned[:, None], modes.goal_modes(task.source, task.target, penalty), whole)
-    curvature = modes.curvature(goal, penalty, depth)
+    whole_end = np.where(learned & tuned[:, None], spectrum.goal_modes(task.source, task.target, penalty), whole)
+    curvature = spectrum.curvature(goal, penalty, depth)
     with np.errstate(divide="ignore"):
         bound = 2 / np.where(learned, curvature, 0.0).max(1)
     bound[~tuned | (task.angle > 0) | (task.noise > 0)] = np.nan
@@ -123,3 +125,50 @@ def _inflection(task: Tasks, tuned: Array) -> Array:
     # fine-tuning to convergence learns every mode, so no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan
     return result
+
+
+Results = tuple[dict[str, Array], Array]
+
+AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
+WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
+
+
+def compute(columns: Columns, seeds: Array) -> Results:
+    """All metrics of all rows, shape (rows,) each, and the status of each row.
+
+    The metrics after fine-tuning are NaN for a diverged row, and for a row of engine theory if its closed form fails.
+    """
+    seeds = np.asarray(seeds)
+    columns = {name: np.asarray(values) for name, values in columns.items()}
+    # without noise, rows that differ only in seed are equal
+    drawn = np.where((columns["noise"] > 0) & (columns["engine"] != "theory"), seeds, -1)
+    keys = list(zip(drawn.tolist(), *(values.tolist() for values in columns.values()), strict=True))
+    index = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    inverse = np.array([index[key] for key in keys], dtype=np.int64)
+    rows = np.unique(inverse, return_index=True)[1]
+    metrics, status = _compute({name: values[rows] for name, values in columns.items()}, seeds[rows])
+    return {name: values[inverse] for name, values in metrics.items()}, status[inverse]
+
+
+def _compute(columns: Columns, seeds: Array) -> Results:
+    description = describe(columns)
+    metrics = {metric.name: description.get(metric.name, np.full(len(seeds), np.nan)) for metric in METRICS}
+    metrics |= {name: description[f"{name}_closed"] for name in AFTER}
+    engines = {name: deferred(f"raysweep.workloads.linear_spectrum.{name}:compute") for name in ("flow", "network")}
+    engines["theory"] = lambda columns: {}  # closed forms describe rows of any engine
+    return symmetric.solved(with_even_layers(columns), seeds, metrics, engines, signs, SYMMETRY.metrics)
+
+
+def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:
+    """The metrics AFTER, shape (rows,) each.
+
+    maps: end-to-end maps, (rows, d, d).
+    source, target: the tasks' matrices.
+    before: the loss before fine-tuning.
+    """
+    after = ((maps - source) ** 2).sum((1, 2))
+    return {
+        "pretrain_loss_after": after,
+        "finetune_loss": ((maps - target) ** 2).sum((1, 2)),
+        "sensitivity": after - before,
+    }

@@ -9,9 +9,9 @@ and its metrics are those of the last point reached.
 
 import numpy as np
 
-from raysweep.theory import modes, spectrum
+from raysweep.theory import spectrum
 from raysweep.workloads.declaration import Array, Columns
-from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
+from raysweep.workloads.linear_spectrum.closed_forms import AFTER, WORDS, measured
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, diagonal, perturbed, product
 
 ACCURACY = 1e-9
@@ -42,8 +42,8 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 def _modes(task: Tasks, rows: Array) -> dict[str, Array]:
     depth, penalty = task.depth[rows, None], task.penalty[rows, None]
     start = task.weights[rows] ** depth
-    goal = modes.goal_modes(start, task.target[rows], penalty)
-    end = modes.follow(task.weights[rows], goal, (1 + penalty) * task.time[rows, None], depth) ** depth
+    goal = spectrum.goal_modes(start, task.target[rows], penalty)
+    end = spectrum.follow(task.weights[rows], goal, (1 + penalty) * task.time[rows, None], depth) ** depth
     after, before = ((end - task.source[rows]) ** 2).sum(1), ((start - task.source[rows]) ** 2).sum(1)
     return {
         "pretrain_loss_after": after,
@@ -59,7 +59,7 @@ def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:
     before = ((task.weights[row] ** depth - task.source[row]) ** 2).sum()
     penalty = float(task.penalty[row])
     with np.errstate(over="ignore", invalid="ignore"):
-        goal = modes.goal_modes(product(layers)[0], target, penalty)
+        goal = spectrum.goal_modes(product(layers)[0], target, penalty)
         end, status = relax(layers[0], goal, (1 + penalty) * float(task.time[row]))
         metrics = measured(product(end[None]), source, target, before)
     if not all(np.isfinite(values).all() for values in metrics.values()):

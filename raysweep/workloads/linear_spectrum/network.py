@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.theory import modes, spectrum
+from raysweep.theory import spectrum
 from raysweep.training import devices
 from raysweep.workloads.declaration import Array, Columns
-from raysweep.workloads.linear_spectrum.engines import AFTER, WORDS, measured
+from raysweep.workloads.linear_spectrum.closed_forms import AFTER, WORDS, measured
 from raysweep.workloads.linear_spectrum.tasks import diagonal, perturbed, product, tasks
 
 TOLERANCE, AT_REST, STEP_CAP = 1e-8, 1e-13, 100_000
@@ -67,7 +67,7 @@ def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[s
     before = ((product(start) - source) ** 2).sum((1, 2))
     start = perturbed(start, task.noises, seeds)
     with np.errstate(over="ignore", invalid="ignore"):
-        goal = modes.goal_modes(product(start), target, task.penalty[:, None, None])
+        goal = spectrum.goal_modes(product(start), target, task.penalty[:, None, None])
     parts = [torch.tensor(start[:, index], device=device) for index in range(start.shape[1])]
     given = (goal, (1 + task.penalty) * task.lr, task.steps)
     goal_, lr, steps = (torch.as_tensor(values, dtype=torch.float64, device=device) for values in given)

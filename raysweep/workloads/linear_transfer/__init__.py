@@ -142,7 +142,7 @@ WORKLOAD = Workload(
     sources=modules_of(
         workloads="linear_transfer symmetric least_squares",
         training="draws",
-        theory="arrays quadrature linear finetune finetune_mean pretraining transfer",
+        theory="arrays quadrature finetune finetune_mean pretraining transfer",
     ),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="limit", start="init_scale", from_zero=("limit",)),

@@ -155,7 +155,7 @@ WORKLOAD = Workload(
         _stage("pretrain", keeps=True, together=("ablation",)),
         _stage("target", "pretrain", together=("ablation", "target_samples", "noise")),
     ),
-    sources=modules_of(workloads="relu_features", training="draws sizes", theory="relu"),
+    sources=modules_of(workloads="relu_features", training="draws sizes", theory="arrays relu"),
     # the networks from scratch serve every ablation
     shared=("dim", "width", "teacher_width", "init_scale", "learning_rate", "steps", "tolerance", "datasets"),
     check=check,

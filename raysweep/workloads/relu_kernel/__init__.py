@@ -143,7 +143,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     stages=STAGES,
-    sources=modules_of(workloads="relu_kernel image_data cache", training="draws", theory="relu kernel_transfer"),
+    sources=modules_of(workloads="relu_kernel image_data cache", training="draws", theory="arrays relu"),
     identify=identify,
     check=tasks.complaint,
     fetch=fetch,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysweep.theory import kernel_transfer, relu
+from raysweep.theory import relu
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.relu_kernel import network, tasks
@@ -43,12 +43,12 @@ class Kernel:
     """The kernel of a task's samples, with everything that its rows share computed once."""
 
     def __init__(self, task: Task) -> None:
-        self.of_source, self.of_target = kernel_transfer.solver(task.source), kernel_transfer.solver(task.target)
+        self.of_source, self.of_target = relu.solver(task.source), relu.solver(task.target)
         self.source_to_target = relu.slopes(task.target, task.source)
         self.source_to_test = relu.slopes(task.test, task.source)
         self.target_to_test = relu.slopes(task.test, task.target)
         self.smallest = float(np.linalg.eigvalsh(relu.slopes(task.target, task.target))[0])
-        self.excess = kernel_transfer.mean_excess(task.source, task.target)
+        self.excess = relu.mean_excess(task.source, task.target)
 
     def length(self, residual: Array) -> float:
         """√(rᵀ H_Q⁻¹ r)."""
@@ -117,7 +117,7 @@ def _in_the_limit(row: dict[str, Any], task: Task, kernel: Kernel, labels: Array
     parts = task.source, task.target, task.test
     everything = np.concatenate(parts)
     normal = draws.normal(row["seed"], "outputs at initialization", len(everything))
-    outputs = row["init_scale"] * kernel_transfer.outputs_at_start(everything, normal)
+    outputs = row["init_scale"] * relu.outputs_at_start(everything, normal)
     source, target, test = np.split(outputs, np.cumsum([len(part) for part in parts])[:-1])
     pretrained = kernel.pretrained(task, (source, target, test))
     residuals = labels - pretrained[0]
@@ -167,7 +167,7 @@ def _all_of(
     from_start = kernel.pretrained(task, (*end_points.start, at_rest))[0]
     given = (kernel, end_points, from_zero, from_start, float(columns["init_scale"][0]))
     rows = [_of_row(*given, index, *some) for index, some in enumerate(zip(*labels, strict=True))]
-    rest = kernel_transfer.remainder(len(task.target), kernel.smallest, FAILURE)
+    rest = relu.remainder(len(task.target), kernel.smallest, FAILURE)
     metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     metrics["bound_cor63"] = _linear_bound(columns)
     return {

@@ -16,7 +16,7 @@ from conftest import refused
 from raysweep.stages.tensors import deserialize
 from raysweep.training import draws
 from raysweep.workloads.checkpoints import harness, hub
-from raysweep.workloads.language.grammar import Grammar
+from raysweep.workloads.language.texts import Grammar
 
 pytestmark = pytest.mark.usefixtures("one_thread", "hub_cache")
 LENGTHS = [128.0 * steps for steps in (4, 8, 16, 32, 64, 128, 256, 512)]

@@ -14,7 +14,7 @@ from conftest import refused
 from torchvision import datasets
 
 from raysweep.workloads import image_data
-from raysweep.workloads.image_data import downloads
+from raysweep.workloads.image_data import folders
 
 DIGITS = [f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
 CIFAR = {
@@ -49,7 +49,7 @@ class Site:
 
 def archived(site, kind, content):
     name = f"{kind}.tar.gz"
-    downloads.ARCHIVES[kind] = (name, (f"{site.address}/{name}",), site.put(name, content))
+    folders.ARCHIVES[kind] = (name, (f"{site.address}/{name}",), site.put(name, content))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def site(monkeypatch, tmp_path_factory):
                 entry = tarfile.TarInfo(f"{folder}/{name}")
                 entry.size = len(name)
                 archive.addfile(entry, io.BytesIO(name.encode()))
-        monkeypatch.setitem(downloads.ARCHIVES, kind, ())
+        monkeypatch.setitem(folders.ARCHIVES, kind, ())
         archived(result, kind, packed.getvalue())
     thread = threading.Thread(target=result.server.serve_forever, args=(0.02,))
     thread.start()

@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from raysweep.workloads import image_data
-from raysweep.workloads.image_data.idx import BadImages
+from raysweep.workloads.image_data.mnist import BadImages
 
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 TRAIN, TEST = "train_32x32.mat", "test_32x32.mat"

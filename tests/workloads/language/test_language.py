@@ -17,8 +17,8 @@ from raysweep.training import schedules, trainer
 from raysweep.trial import context
 from raysweep.workloads.language import PARAMETERS, costs
 from raysweep.workloads.language import stages as language_stages
-from raysweep.workloads.language.grammar import Grammar
 from raysweep.workloads.language.model_config import PRESETS, config_of
+from raysweep.workloads.language.texts import Grammar
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

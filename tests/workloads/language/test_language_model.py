@@ -8,7 +8,7 @@ from torch import nn
 from raysweep.training import hessian, sizes, trainer
 from raysweep.training.sizes import PIECE_BYTES
 from raysweep.training.trainer import Recipe, Trainer
-from raysweep.workloads.language import evaluation, model
+from raysweep.workloads.language import model, stages
 from raysweep.workloads.language.model_config import PRESETS, ModelConfig, config_of
 
 SMALL = ModelConfig(depth=2, width=16, heads=2, mlp=24, context=12, vocabulary=20)
@@ -201,7 +201,7 @@ def dense(float64):
 def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense, budget, monkeypatch):
     monkeypatch.setattr(sizes, "PIECE_BYTES", budget)
     shape, reference, flat, batch, gradient, exact = dense
-    quadratic = evaluation.quadratic_of(reference, batch, shape)
+    quadratic = stages.quadratic_of(reference, batch, shape)
     torch.testing.assert_close(quadratic.gradient, gradient, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(quadratic.product(flat), exact @ flat, rtol=1e-7, atol=1e-9)
     eigenvalue = hessian.largest_eigenvalue(quadratic.product, torch.ones_like(flat), 60)
@@ -210,7 +210,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_dense_hessian(dense, budget,
 
 def test_quadratic_model_predicts_small_moves(dense):
     shape, reference, flat, batch, _, _ = dense
-    quadratic = evaluation.quadratic_of(reference, batch, shape)
+    quadratic = stages.quadratic_of(reference, batch, shape)
     move = torch.randn(len(flat), generator=torch.Generator().manual_seed(0))
     for size, tolerance in ((1e-5, 1e-2), (1e-6, 1e-3)):  # what is left out is of second order in the size, relatively
         assert quadratic.change(size * move) == pytest.approx(quadratic.real_change(size * move), rel=tolerance)

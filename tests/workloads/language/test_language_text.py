@@ -10,8 +10,7 @@ from language_rows import entropy
 
 from raysweep.workloads.language import corpus, files, texts
 from raysweep.workloads.language.corpus import Mixture
-from raysweep.workloads.language.grammar import Grammar
-from raysweep.workloads.language.texts import SPLITS, of_bytes, split
+from raysweep.workloads.language.texts import SPLITS, Grammar, of_bytes, split
 
 
 def documents(count, size=300):

@@ -5,7 +5,7 @@ import pytest
 from linear_rows import end_point
 from workload_rows import table_of
 
-from raysweep.theory import covariance, linear
+from raysweep.theory import covariance, transfer
 from raysweep.training import draws
 from raysweep.workloads.linear_covariance import closed_forms, engines
 from raysweep.workloads.linear_covariance.closed_forms import SHIFTS, read
@@ -74,7 +74,7 @@ def test_without_a_covariance_it_is_the_limit_that_f_has():
         np.testing.assert_allclose(risks, eigenvalue * 2 * (1 - gamma) + noise**2 * gamma / (1 - gamma), rtol=1e-10)
     above = np.array([dim + 2, 2 * dim])
     risks = covariance.risk(np.array([scale]), np.array([dim]), above, noise, *[np.zeros((2, 1))] * 3)
-    np.testing.assert_allclose(risks, linear.scratch_risk(above, dim, noise, 1.0), rtol=1e-12)
+    np.testing.assert_allclose(risks, transfer.scratch_risk(above, dim, noise, 1.0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("spectrum", ["1.5:20,0.3", "4:10,1:90,0.1", "0.2:300,5"])

@@ -6,12 +6,11 @@ from conftest import run as run_space
 from mode_descent import followed, matrix_descent, multiplied
 from workload_rows import columns_of
 
-from raysweep.theory import modes
+from raysweep.theory import spectrum
 from raysweep.training import draws
-from raysweep.workloads.linear_spectrum import WORKLOAD, engines
+from raysweep.workloads.linear_spectrum import WORKLOAD, closed_forms
 from raysweep.workloads.linear_spectrum.flow import relax
-from raysweep.workloads.linear_spectrum.spectra import read
-from raysweep.workloads.linear_spectrum.tasks import diagonal, product
+from raysweep.workloads.linear_spectrum.tasks import diagonal, product, read
 
 LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
 SMALL = {
@@ -39,7 +38,7 @@ def run(seeds=(3,), **values):
     table = columns(**values)
     rows = len(table["dim"])
     table = {name: np.repeat(entries, len(seeds)) for name, entries in table.items()}
-    return engines.compute(table, np.tile(seeds, rows))
+    return closed_forms.compute(table, np.tile(seeds, rows))
 
 
 def losses(**values):
@@ -96,7 +95,7 @@ def test_flow_of_coupled_layers_is_the_flow_of_modes_where_nothing_couples(depth
     for time in (0.7, 4.0):
         end, status = relax(diagonal(weights[None], depth)[0], np.diag(goal), time)
         assert status == 0
-        expected = modes.follow(weights, goal, time, depth) ** depth
+        expected = spectrum.follow(weights, goal, time, depth) ** depth
         np.testing.assert_allclose(np.diag(product(end[None])[0]), expected, rtol=1e-6)
 
 
