@@ -1,17 +1,7 @@
 """Linear regression from a pretrained start, on Gaussian inputs with any covariance Σ (T §4; THEORY §8).
 
-The risk of the end point r P⊥θ_S + X⁺y is ‖Σ^{1/2}(r P⊥θ_S + X⁺y - θ_T)‖². T bounds it (Thm 4.2); here is what it is in
-the limit of many dimensions, the deterministic equivalent. Let κ solve
-
-    Σ_i s_i/(s_i+κ) = n    (s_i the eigenvalues of Σ, n < d samples).
-
-Then P⊥ acts as κ(Σ+κ)⁻¹ in products such as uᵀP⊥v, and with c = (1/n) Σ_i (s_i/(s_i+κ))² and D = θ_T - rθ_S
-
-    risk = κ² Σ_i D_i² s_i/(s_i+κ)² / (1-c) + σ² c/(1-c).
-
-For n > d+1 the risk is σ²d/(n-d-1), exactly, whatever Σ is. At depth 1, r is 1. T's fixed point for deeper networks
-(Thm 5.2, r = (‖β‖/‖θ_S‖)^((L-1)/L)) makes no use of Σ = I: it holds per draw for any Σ, and in the limit its norms are
-‖P⊥θ_S‖² = Σ_i θ_S,i² κ/(s_i+κ) and ‖X⁺y‖² = Σ_i θ_T,i² s_i/(s_i+κ) + σ²/κ (*derived here*).
+T bounds the risk of the end point r P⊥θ_S + X⁺y (Thm 4.2); here is what it is in the limit of many dimensions, the
+deterministic equivalent, with κ, c and r as in THEORY §8. For n > d+1 it is exact. At depth 1, r is 1.
 
 Eigenvalues come in groups of equal ones: `values` (groups,) and `counts` (groups,) how many each has. Vectors enter by
 the squared length that they have in each group, (rows, groups).

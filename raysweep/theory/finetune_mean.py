@@ -1,10 +1,9 @@
 """The expected transferability of fine-tuning at finite d (THEORY §3): the mean over draws of the per-draw formula.
 
-Per draw 𝒯 = 2 r b - r² p with p = |P⊥e_s|² and b = e_s·P⊥β_t; r is a function of p and q = |X⁺y|². P∥ projects on a
-uniformly random n-dimensional subspace, so p, b and g = |P∥β_t|² are known functions of three independent Beta
-variables. Given these, q = g + 2u√g φ + u², where u² = σ² χ²_n/χ²_{d-n+1} and φ is one coordinate of a uniform
-direction. So the angle enters only through the law of (b, g) given p (`_moments`). Noise, depth and scale enter only
-through the means of r and r² given (p, g) (`_means`). A polynomial in g joins the two, so that many angles cost little.
+Per draw 𝒯 = 2 r b - r² p with p = |P⊥e_s|² and b = e_s·P⊥β_t; r is a function of p and q = |X⁺y|², which depends on the
+draw by g = |P∥β_t|² and noise. The angle enters only through the law of (b, g) given p (`_moments`). Noise, depth and
+scale enter only through the means of r and r² given (p, g) (`_means`). A polynomial in g joins the two, so that many
+angles cost little.
 """
 
 import functools

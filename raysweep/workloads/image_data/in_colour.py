@@ -92,12 +92,10 @@ class Cifar:
         return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1)), labels
 
 
-_BATCHES = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
+_TRAIN = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
 _MD5 = "c32a1d4ab5d03f1284b67883e8d87530", "03b5dce01913d631647c71ecec9e9cb8"
 CIFAR = {
-    "cifar10": Cifar(
-        "CIFAR-10", _BATCHES, "test_batch.bin", "batches.meta.txt", 1, 10, "cifar-10-batches-bin", _MD5[0]
-    ),
+    "cifar10": Cifar("CIFAR-10", _TRAIN, "test_batch.bin", "batches.meta.txt", 1, 10, "cifar-10-batches-bin", _MD5[0]),
     "cifar100": Cifar(
         "CIFAR-100", ("train.bin",), "test.bin", "fine_label_names.txt", 2, 100, "cifar-100-binary", _MD5[1]
     ),

@@ -1,6 +1,6 @@
 """Overtraining in deep linear networks with chosen spectra (paper O §4, App. A).
 
-This file is the declaration. The other files here are the engines; it does not import them.
+This file is the declaration; it does not import the engines.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,15 @@ from typing import Any
 from raysweep.workloads import common, symmetric
 from raysweep.workloads.common import Loss
 from raysweep.workloads.declaration import Engines, Metric, Parameter, Symmetry, Workload, deferred, modules_of
-from raysweep.workloads.linear_spectrum.tasks import FORMS, read
+from raysweep.workloads.linear_spectrum import tasks
 
 ENGINES = {"theory": "closed forms", "flow": "gradient flow", "network": "gradient descent on the real layers"}
 SYMMETRY = Symmetry(
     "the perturbation of the layers 1, 3, … and of that of the layers 2, 4, …",
     ("pretrain_loss_after", "finetune_loss", "sensitivity"),
 )
+
+DEVIATION: dict[str, Any] = {"minimum": 0, "maximum": 1000, "symbol": "σ"}
 
 PARAMETERS = (
     common.engine("flow", ENGINES),
@@ -25,8 +27,7 @@ PARAMETERS = (
         float,
         0.01,
         "step size of gradient descent on the target (flow: a step count times this is the flow time)",
-        **common.RATE,
-        maximum=1e6,
+        **common.RATE | {"maximum": 1e6},
     ),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
@@ -36,14 +37,14 @@ PARAMETERS = (
         "angle by which the target's right singular vectors are turned, vector i towards vector i + dim//2",
         **common.ANGLE,
     ),
-    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {FORMS}"),
-    Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {FORMS}"),
+    Parameter("source_spectrum", str, "geometric:2:0.6", f"source task, from the largest: {tasks.FORMS}"),
+    Parameter("target_spectrum", str, "geometric:1:0.8", f"target task, in any order: {tasks.FORMS}"),
     Parameter("dim", int, 8, "input, hidden and output dimension d", minimum=1, maximum=10_000, symbol="d"),
     Parameter(
         "init_scale",
         float,
         0.01,
-        "scale of each layer at initialization: every mode starts at init_scale^depth",
+        "scale of each layer: every mode starts at init_scale^depth",
         **common.START,
         maximum=100,
     ),
@@ -52,9 +53,7 @@ PARAMETERS = (
         float,
         0.0,
         "standard deviation of the Gaussian perturbation of every weight after pretraining (before any fine-tuning)",
-        minimum=0,
-        maximum=1000,
-        symbol="σ",
+        **DEVIATION,
     ),
     Parameter(
         "finetune_steps",
@@ -69,7 +68,7 @@ PARAMETERS = (
         "penalty",
         float,
         0.0,
-        "weight of the squared distance of the end-to-end map from where fine-tuning started",
+        "weight of the map's squared distance from where fine-tuning started",
         minimum=0,
         maximum=1e6,
     ),
@@ -87,14 +86,14 @@ METRICS = (
     Metric("learned_modes", "source modes past half of their singular value after pretraining", label="learned modes"),
     Metric(
         "finetune_lr_bound",
-        "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN "
-        "where modes couple or nothing is fine-tuned",
+        "largest locally stable finetune_lr, over the learned modes; .inf without any, NaN where modes couple or "
+        "nothing is fine-tuned",
         label="largest stable fine-tuning rate",
     ),
     Metric(
         "inflection_modes",
-        "learned modes after which more pretraining raises pretrain_loss_after (O Def. 4.2), "
-        "counted in whole modes; the number of source modes if never, NaN where there is no such number",
+        "learned modes after which more pretraining raises pretrain_loss_after (O Def. 4.2), counted in whole modes; "
+        "the number of source modes if never, NaN where there is no such number",
         label="number of modes at inflection",
     ),
     Metric(
@@ -126,7 +125,7 @@ METRICS = (
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     for name in ("source_spectrum", "target_spectrum"):
         try:
-            read(parameters[name], int(parameters["dim"]), name == "source_spectrum")
+            tasks.read(parameters[name], int(parameters["dim"]), name == "source_spectrum")
         except ValueError as error:
             return name, str(error)
     return None
@@ -140,7 +139,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.linear_spectrum.closed_forms:compute",
-    cost=deferred("raysweep.workloads.linear_spectrum.tasks:of_rows"),
+    cost=tasks.of_rows,
     sources=modules_of(workloads="linear_spectrum symmetric", training="draws", theory="arrays spectrum"),
     shared=("engine", "dim"),
     engines=Engines("engine", reference="flow", start="init_scale"),

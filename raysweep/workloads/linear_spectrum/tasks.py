@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.theory import spectrum
+from raysweep.theory.arrays import alike
 from raysweep.training import draws
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns, Cost
@@ -56,10 +57,8 @@ def signs(columns: Columns) -> dict[str, Array]:
 
 def by_dim(columns: Columns) -> Iterator[tuple[Array, Tasks]]:
     """The Tasks of each dim in the table: (row numbers, Tasks)."""
-    dims = np.asarray(columns["dim"])
-    for dim in np.unique(dims):
-        index = np.flatnonzero(dims == dim)
-        yield index, tasks({name: np.asarray(values)[index] for name, values in columns.items()})
+    for _, rows in alike(columns["dim"]):
+        yield rows, tasks({name: np.asarray(values)[rows] for name, values in columns.items()})
 
 
 def tasks(columns: Columns) -> Tasks:
