@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from raysweep.workloads.image_data import mnist
+from raysweep.workloads.image_data.image_folder import torchvision
 from raysweep.workloads.image_data.in_colour import CIFAR, SITE, SVHN, read_svhn
 from raysweep.workloads.image_data.mnist import Arrays, BadImages, reading
-from raysweep.workloads.image_data.vision_library import torchvision
 
 FETCHED = "`raysweep run SPACE --download` fetches it"
 

@@ -20,14 +20,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from raysweep.errors import InputError
 from raysweep.workloads import cache
 from raysweep.workloads.image_data.mnist import BadImages, reading
-from raysweep.workloads.image_data.vision_library import torchvision
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """Those of torchvision's ImageFolder."""
@@ -36,6 +37,28 @@ SIDE = 224
 TEST_EVERY = 5
 THREADS, WAITING = 8, 1000  # that read files, and files that wait for them
 FORM = "a folder with folders train and test (or val) of a folder for each class, or with the folders of classes alone"
+
+
+def torchvision() -> Any:
+    """The package torchvision. InputError if it cannot be imported: one line that says what to install.
+
+    Its compiled part belongs to one build of torch. With another one, for example the CUDA build with a torch
+    for the CPU alone, it raises whatever torch or the loader meets first: RuntimeError (operator torchvision::nms does
+    not exist; other major versions of CUDA), ImportError, OSError, and AttributeError at the second try.
+    """
+    try:
+        return import_module("torchvision")
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        import torch
+
+        build = torch.__version__.partition("+")[2] or ("cpu" if torch.version.cuda is None else "")
+        message = " ".join(str(error).split())[:120]
+        raise InputError(
+            "torchvision",
+            f"cannot be imported beside torch {torch.__version__} ({type(error).__name__}: {message}); install both "
+            f"for {build or 'one build'}: pip install --force-reinstall torch torchvision, with the --index-url that "
+            "PyTorch's own instructions name for it",
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from raysweep.training import draws
-from raysweep.workloads.image_data.vision_library import torchvision
+from raysweep.workloads.image_data.image_folder import torchvision
 from raysweep.workloads.vision import shapes
 from raysweep.workloads.vision.pixels import scaled
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from raysweep.training import draws
 from raysweep.workloads import asked_once, image_data
-from raysweep.workloads.image_data.vision_library import torchvision
+from raysweep.workloads.image_data.image_folder import torchvision
 from raysweep.workloads.vision import shapes
 
 Array = np.ndarray

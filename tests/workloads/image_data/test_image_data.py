@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 from raysweep.errors import InputError
 from raysweep.workloads import image_data, image_regression
-from raysweep.workloads.image_data.vision_library import torchvision
+from raysweep.workloads.image_data.image_folder import torchvision
 
 
 def test_digits_are_those_of_scikit_learn_and_every_fifth_is_a_test_image():
