@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from raysweep.theory.arrays import alike
-from raysweep.workloads.declaration import OK, SIGN_SPREAD, STATUSES, Array, Columns, Parameter
+from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, SIGN_SPREAD, STATUSES, Array, Columns, Parameter
 
 Compute = Callable[[Columns, Array], tuple[dict[str, Array], Array]]
 
+WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 SIGNS = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])  # choices x signs; the first is the draw as it was made
 
 
@@ -103,3 +104,22 @@ def solved(
         for key, values in solution.items():
             metrics.setdefault(key, np.full(len(seeds), np.nan))[rows] = values
     return metrics, status
+
+
+def in_chunks(
+    columns: Columns, seeds: Array, neighbours: Sequence[Array], most: Callable[[int, int], float], train: Compute
+) -> tuple[dict[str, Array], Array]:
+    """Rows of deep networks in chunks of one dim and depth, which are trained together.
+
+    neighbours: columns in whose order the rows of a chunk lie, (rows,) each. most: (dim, depth) -> rows of a chunk, if
+    that is 1 at least. train: a Compute whose status is places in WORDS.
+    """
+    columns, seeds = {name: np.asarray(values) for name, values in columns.items()}, np.asarray(seeds)
+    metrics, status = dict[str, Array](), np.zeros(len(seeds), dtype=int)
+    order = np.lexsort((*neighbours, seeds, columns["dim"], columns["depth"]))
+    for (dim, depth), places in alike(columns["dim"][order], columns["depth"][order]):
+        for rows in np.array_split(order[places], -(-len(places) // max(1, int(most(dim, depth))))):
+            results, status[rows] = train({name: values[rows] for name, values in columns.items()}, seeds[rows])
+            for name, values in results.items():
+                metrics.setdefault(name, np.full(len(seeds), np.nan))[rows] = values
+    return metrics, WORDS[status]

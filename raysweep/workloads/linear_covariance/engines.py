@@ -35,10 +35,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 def _exact(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     n = samples(columns)
     weighted, plain, start, along = (np.empty((len(n), *shape)) for shape in ((5, 5), (5, 5), (5, 5), (2,)))
-    for key, rows in alike(seeds, columns["dim"], columns["spectrum"]):
+    for (seed, dim, text), rows in alike(seeds, columns["dim"], columns["spectrum"]):
         sizes, position = np.unique(n[rows], return_inverse=True)
         noisy = bool((columns["noise"][rows] != 0).any())
-        for into, values in zip((weighted, plain, start, along), products(*key, sizes, noisy), strict=True):
+        for into, values in zip((weighted, plain, start, along), products(seed, dim, text, sizes, noisy), strict=True):
             into[rows] = values[position]
     return _risks(columns, n, weighted, plain, start, along), np.full(len(n), OK, dtype=object)
 

@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.theory import spectrum
 from raysweep.theory.arrays import distinct
 from raysweep.workloads import symmetric
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns, deferred
+from raysweep.workloads.declaration import Array, Columns, deferred
 from raysweep.workloads.linear_spectrum import METRICS, SYMMETRY
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, signs, with_even_layers
 
@@ -130,7 +130,6 @@ def _inflection(task: Tasks, tuned: Array) -> Array:
 Results = tuple[dict[str, Array], Array]
 
 AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
-WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 
 
 def compute(columns: Columns, seeds: Array) -> Results:

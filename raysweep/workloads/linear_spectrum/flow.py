@@ -10,8 +10,9 @@ and its metrics are those of the last point reached.
 import numpy as np
 
 from raysweep.theory import spectrum
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns
-from raysweep.workloads.linear_spectrum.closed_forms import AFTER, WORDS, measured
+from raysweep.workloads.linear_spectrum.closed_forms import AFTER, measured
 from raysweep.workloads.linear_spectrum.tasks import Tasks, by_dim, diagonal, perturbed, product
 
 ACCURACY = 1e-9
@@ -36,7 +37,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
             row_metrics, status[index[row]] = _layers(task, int(row), seeds[index[row]])
             for name, values in row_metrics.items():
                 metrics[name][index[row]] = values[0]
-    return metrics, WORDS[status]
+    return metrics, symmetric.WORDS[status]
 
 
 def _modes(task: Tasks, rows: Array) -> dict[str, Array]:

@@ -11,7 +11,6 @@ costs about 6 L matrix products of 2 d³ flops.
 
 import functools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -19,8 +18,9 @@ from torch import Tensor
 
 from raysweep.theory import spectrum
 from raysweep.training import devices
+from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns
-from raysweep.workloads.linear_spectrum.closed_forms import AFTER, WORDS, measured
+from raysweep.workloads.linear_spectrum.closed_forms import measured
 from raysweep.workloads.linear_spectrum.tasks import diagonal, perturbed, product, tasks
 
 TOLERANCE, AT_REST, STEP_CAP = 1e-8, 1e-13, 100_000
@@ -36,26 +36,11 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     The losses of a diverged row are NaN.
     """
     device = devices.device()
-    columns = {name: np.asarray(values) for name, values in columns.items()}
-    metrics = {name: np.full(len(seeds), np.nan) for name in ("pretrain_loss", *AFTER)}
-    status = np.zeros(len(seeds), dtype=int)
-    for rows in _chunks(columns, seeds, device):
-        part = {name: values[rows] for name, values in columns.items()}
-        chunk_metrics, status[rows] = _chunk(part, seeds[rows], device)
-        for name, values in chunk_metrics.items():
-            metrics[name][rows] = values
-    return metrics, WORDS[status]
 
+    def most(dim: int, depth: int) -> float:
+        return _CHUNK_BYTES[device.type] / (8 * dim * dim * (3 * depth + 4))
 
-def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
-    """Row numbers that are trained together: equal dim and depth; rows of one seed are neighbours."""
-    kind = np.stack([columns["dim"], columns["depth"]], axis=1)
-    order = np.lexsort((seeds, *kind.T))
-    edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
-    for rows in np.split(order, edges):
-        dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
-        size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (3 * depth + 4))))
-        yield from np.array_split(rows, -(-len(rows) // size))
+    return symmetric.in_chunks(columns, seeds, (), most, functools.partial(_chunk, device=device))
 
 
 def _chunk(columns: Columns, seeds: Array, device: torch.device) -> tuple[dict[str, Array], Array]:

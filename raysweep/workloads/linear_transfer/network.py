@@ -12,7 +12,6 @@ Networks of equal width and depth are trained together, and those with equal dat
 step costs. 40 cells of dim 40, depth 2 and 2,000 steps in one pack take 0.25-0.6 s on one core, 6-15 ms a cell.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +20,8 @@ from torch import Tensor
 
 from raysweep.theory.arrays import distinct, samples
 from raysweep.training import devices, draws
-from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
+from raysweep.workloads import symmetric
+from raysweep.workloads.declaration import Array, Columns
 from raysweep.workloads.linear_transfer import decompositions, layers, target
 
 TOLERANCE = 1e-8  # |A⁺g| relative to its size at β = 0
@@ -29,7 +29,6 @@ STEP_CAP = 200_000  # steps on the target; a row that needs more is not converge
 _READOUT_CAP = 1e12  # the same for linear transfer, whose steps are computed in closed form
 _CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 8 << 30}  # size of the layers at once: what fits in a cache, or a part of a GPU
 Layers = tuple[list[Tensor], Tensor]  # L-1 tensors (rows, dim, dim), and the last layer (rows, dim)
-_WORDS = np.array([OK, NOT_CONVERGED, DIVERGED], dtype=object)
 
 
 def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
@@ -39,31 +38,18 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     trainings of its row keep their values.
     """
     device = devices.device()
-    columns = {name: np.asarray(values) for name, values in columns.items()}
-    seeds = np.asarray(seeds)
-    names = "risk_scratch", "risk_linear", "risk_finetune", "pretrain_scale", "pretrain_loss"
-    metrics = {name: np.full(len(seeds), np.nan) for name in names}
-    status = np.zeros(len(seeds), dtype=int)
-    for rows in _chunks(columns, seeds, device):
-        chunk = _Chunk({name: values[rows] for name, values in columns.items()}, seeds[rows], device)
-        for name, values in chunk.train().items():
-            metrics[name][rows] = values
-        status[rows] = chunk.status
+    data = (samples(columns), *(columns[name] for name in ("pretrain_length", "source_norm", "init_scale")))
+
+    def most(dim: int, depth: int) -> float:
+        return _CHUNK_BYTES[device.type] / (8 * dim * dim * (2 * (depth - 1) + 1))
+
+    def train(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
+        return _Chunk(columns, seeds, device).train()
+
+    metrics, status = symmetric.in_chunks(columns, seeds, data, most, train)
     for name in ("linear", "finetune"):
         metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
-    return metrics, _WORDS[status]
-
-
-def _chunks(columns: Columns, seeds: Array, device: torch.device) -> Iterator[Array]:
-    """Row numbers that are trained together: one width and depth; rows with equal data lie together."""
-    kind = np.stack([columns["depth"], columns["dim"]], axis=1)
-    data = (samples(columns), columns["pretrain_length"], columns["source_norm"], columns["init_scale"], seeds)
-    order = np.lexsort((*data, *kind.T))
-    edges = np.flatnonzero((kind[order][1:] != kind[order][:-1]).any(1)) + 1
-    for rows in np.split(order, edges):
-        dim, depth = int(columns["dim"][rows[0]]), int(columns["depth"][rows[0]])
-        size = max(1, int(_CHUNK_BYTES[device.type] // (8 * dim * dim * (2 * (depth - 1) + 1))))
-        yield from np.array_split(rows, -(-len(rows) // size))
+    return metrics, status
 
 
 class _Chunk:
@@ -88,7 +74,7 @@ class _Chunk:
         fitted_noise = np.asarray(columns["noise"], float)[:, None] * noise[self.group]
         self.moment = np.einsum("rde,re->rd", self.gram[self.group], self.goal) + fitted_noise
 
-    def train(self) -> dict[str, Array]:
+    def train(self) -> tuple[dict[str, Array], Array]:
         c, seeds = self.columns, self.seeds
         directions = np.stack([draws.unit_vectors(int(seed), "scratch", 1, self.dim)[0] for seed in seeds])
         scratch = exact_start(seeds, self.depth, np.asarray(c["init_scale"], float), directions, self.device)
@@ -97,13 +83,14 @@ class _Chunk:
         norm = np.asarray(c["source_norm"], float)[:, None]
         risk_linear = self._linear()
         risk_scratch, risk_finetune = self._layers(scratch, start)
-        return {
+        metrics = {
             "risk_scratch": risk_scratch,
             "risk_linear": risk_linear,
             "risk_finetune": risk_finetune,
             "pretrain_scale": np.linalg.norm(source, axis=1),
             "pretrain_loss": 0.5 * ((source - norm * self.teachers[:, 0]) ** 2).sum(1),
         }
+        return metrics, self.status
 
     def _layers(self, *starts: Layers) -> tuple[Array, Array]:
         """Risks of scratch and fine-tuning, which are trained side by side."""
