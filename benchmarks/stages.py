@@ -73,7 +73,7 @@ def bare_loop(folder: str) -> dict[str, float]:
     from raysweep.space.schema import validate
     from raysweep.stages.artifacts import Artifact
     from raysweep.trial.context import Context
-    from raysweep.workloads.language import evaluation, stages
+    from raysweep.workloads.language import stages
     from raysweep.workloads.rows import Result, Rows
 
     def artifact(result: Result, parent: Artifact | None) -> Artifact:
@@ -81,7 +81,7 @@ def bare_loop(folder: str) -> dict[str, float]:
 
     def finetune(rows: Rows, parent: Artifact) -> None:
         tuned = stages.finetune(rows, parent, Context("finetune", 1))
-        evaluation.evaluate(rows, artifact(tuned, parent), Context("evaluate", 1))
+        stages.evaluate(rows, artifact(tuned, parent), Context("evaluate", 1))
 
     def loop(space: dict[str, Any]) -> dict[str, float]:
         cells = enumerate_cells(validate(space))
