@@ -40,13 +40,14 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
             if some.any():
                 risk_finetune[some] = risk(angle[some], n[some], noise[some], norm[some])
         transferability[held] = (risk_scratch - risk_finetune)[held]
-        return {
-            "risk_scratch": risk_scratch,
-            "risk_linear": risk_linear,
-            "risk_finetune": risk_finetune,
-            "transferability_linear": risk_scratch - risk_linear,
-            "transferability_finetune": transferability,
-        }
+        return with_gains(risk_scratch, risk_linear, risk_finetune) | {"transferability_finetune": transferability}
+
+
+def with_gains(scratch: Array, linear: Array, finetune: Array) -> dict[str, Array]:
+    """risk_{scratch,linear,finetune}, and transferability_{linear,finetune}: how far the first is above the others."""
+    risks = {"scratch": scratch, "linear": linear, "finetune": finetune}
+    gains = {f"transferability_{name}": scratch - risks[name] for name in ("linear", "finetune")}
+    return {f"risk_{name}": risk for name, risk in risks.items()} | gains
 
 
 def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:

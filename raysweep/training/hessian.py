@@ -105,18 +105,10 @@ def _orthogonal(vector: Tensor, basis: Sequence[Tensor]) -> Tensor:
     return vector
 
 
-def scaled_trace(
-    product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
-) -> float:
-    """Tr(ΣH) by Hutchinson's estimate, Σ = diag(deviations²): twice the quadratic model's sensitivity to noise of
-    strength 1 (O Prop. D.1)."""
-    return float(sum(value / probes for value in probed(product, deviations, probes, stream)))
-
-
 def probed(
     product: Callable[[Tensor], Tensor], deviations: Tensor, probes: int, stream: np.random.Generator
 ) -> Iterator[float]:
-    """zᵀHz for vectors z of random signs times the deviations."""
+    """zᵀHz for z of random signs times the deviations: Hutchinson's estimates of Tr(ΣH), Σ = diag(deviations²)."""
     for _ in range(probes):
         probe = deviations * torch.as_tensor(stream.integers(0, 2, len(deviations)) * 2.0 - 1.0).to(deviations)
         yield float(probe.double() @ product(probe).double())

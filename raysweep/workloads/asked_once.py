@@ -42,7 +42,6 @@ def once(function: Callable[P, R]) -> Callable[P, R]:
         key = (function, args, tuple(sorted(kwargs.items())))
         if key not in seen:
             seen[key] = function(*args, **kwargs)
-        answer: R = seen[key]
-        return answer
+        return seen[key]
 
     return remembering

@@ -141,8 +141,5 @@ class Parameter:
 
 def column(parameter: Parameter, values: list[Any]) -> np.ndarray:
     """Values of one parameter as an array of its declared type."""
-    if parameter.type is int:
-        return np.asarray(values, dtype=np.int64)
-    if parameter.type is float:
-        return np.asarray(values, dtype=np.float64)
-    return np.asarray(values, dtype=object)
+    kinds: dict[type, Any] = {int: np.int64, float: np.float64}
+    return np.asarray(values, dtype=kinds.get(parameter.type, object))

@@ -34,17 +34,15 @@ class Rows:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """The values of one parameter, shape (rows,)."""
-        values: np.ndarray = self.columns[name]
-        return values
+        return self.columns[name]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Each row as {parameter: plain value}, with its seed under `seed`."""
-        for index in range(len(self)):
-            yield self.row(index)
+        return map(self.row, range(len(self)))
 
     def row(self, index: int = 0) -> dict[str, Any]:
         """One row as {parameter: plain value}, with its seed under `seed`."""
-        values = {name: _plain(column[index]) for name, column in self.columns.items()}
+        row = ((name, column[index]) for name, column in self.columns.items())
+        values = {name: value.item() if isinstance(value, np.generic) else value for name, value in row}
         return _Named({**values, "seed": int(self.seeds[index])}, self._stage)
 
     @property
@@ -63,10 +61,6 @@ class _Named(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         names = ", ".join(each for each in self if each != "seed") or "none"
         raise KeyError(f"{name} is no parameter that the stage {self._stage} may depend on (these are {names})")
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)

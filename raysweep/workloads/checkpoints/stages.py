@@ -126,10 +126,9 @@ def mean_loss(module: nn.Module, row: Row, which: str, part: str) -> float:
 def pretrained(row: Row) -> nn.Module:
     """The module of a row's checkpoint, as transformers reads it."""
     dtype = torch.bfloat16 if row["precision"] == "bfloat16" else torch.get_default_dtype()
-    module: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
+    return transformers.AutoModelForCausalLM.from_pretrained(
         folder_of(row), dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
     )
-    return module
 
 
 def adapt(module: nn.Module, row: Row) -> None:

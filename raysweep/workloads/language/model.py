@@ -55,7 +55,6 @@ class Decoder(nn.Module):
         self.model.token_losses = torch.compile(token_losses, *arguments, **options)
 
     def forward(self, tokens: Tensor, following: Tensor | None = None) -> Tensor:
-        """Logits, or losses."""
         stream = self.model(tokens)
         if following is None:
             return self.lm_head(stream)
@@ -82,7 +81,6 @@ class Norm(nn.RMSNorm):
     """RMSNorm in the precision of its gains, which may be wider than that of the stream."""
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The normalized stream."""
         return super().forward(stream.to(self.weight.dtype))
 
 
@@ -90,7 +88,6 @@ class LastNorm(Norm):
     """NaN where squares overflow: RMSNorm alone makes finite zeros of such a row."""
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The normalized stream."""
         return super().forward(stream) + 0 * stream.detach().square().mean(-1, keepdim=True)
 
 
@@ -106,7 +103,6 @@ class Layers(nn.Module):
         self.token_losses = token_losses
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The normalized stream."""
         stream = self.embed_tokens(tokens)
         turns = rotation(tokens.shape[1], self.head_width, stream)
         if self.training and torch.is_autocast_enabled(stream.device.type):  # a loss that is reported keeps its digits
@@ -117,8 +113,7 @@ class Layers(nn.Module):
                 stream = checkpoint(layer, stream, turns, use_reentrant=False, preserve_rng_state=self.dropout > 0)
             else:
                 stream = layer(stream, turns)
-        normalized: Tensor = self.norm(stream)
-        return normalized
+        return self.norm(stream)
 
 
 class Layer(nn.Module):
@@ -132,7 +127,6 @@ class Layer(nn.Module):
         self.dropout = dropout
 
     def forward(self, stream: Tensor, turns: Rotation) -> Tensor:
-        """The stream after this layer."""
         added = self.self_attn(self.input_layernorm(stream), turns)
         stream = stream + functional.dropout(added, self.dropout, self.training)
         added = self.mlp(self.post_attention_layernorm(stream))
@@ -140,7 +134,7 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal attention with rotary positions."""
+    """Causal attention with rotary positions: what it adds to the stream."""
 
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
@@ -149,7 +143,6 @@ class Attention(nn.Module):
         self.heads, self.dropout = config.heads, dropout
 
     def forward(self, stream: Tensor, turns: Rotation) -> Tensor:
-        """What it adds to the stream."""
         query, key, value = (
             project(stream).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
@@ -165,7 +158,7 @@ class Attention(nn.Module):
 
 
 class Mlp(nn.Module):
-    """SwiGLU."""
+    """SwiGLU: what it adds to the stream."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -173,7 +166,6 @@ class Mlp(nn.Module):
         self.down_proj = nn.Linear(config.mlp, config.width, bias=False)
 
     def forward(self, stream: Tensor) -> Tensor:
-        """What it adds to the stream."""
         return self.down_proj(functional.silu(self.gate_proj(stream)) * self.up_proj(stream))
 
 

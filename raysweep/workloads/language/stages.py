@@ -216,8 +216,9 @@ def curvature(quadratic: hessian.Quadratic, config: ModelConfig, iterations: int
     like, parts = quadratic.gradient, config.parts()
     deviations = torch.cat([torch.full((int(np.prod(part.shape)),), part.deviation) for part in parts]).to(like)
     start = torch.as_tensor(draws.normal(seed, "language/lanczos", len(like))).to(like)
-    stream = draws.generator(seed, "language/probes")
+    probed = hessian.probed(quadratic.product, deviations, iterations, draws.generator(seed, "language/probes"))
     return {
         "sharpness": hessian.largest_eigenvalue(quadratic.product, start, iterations),
-        "hessian_trace": hessian.scaled_trace(quadratic.product, deviations, iterations, stream),
+        # twice the quadratic model's sensitivity to noise of strength 1 (O Prop. D.1)
+        "hessian_trace": float(sum(each / iterations for each in probed)),
     }

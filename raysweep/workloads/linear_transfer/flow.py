@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from raysweep.theory.arrays import samples
+from raysweep.theory.transfer import with_gains
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.linear_transfer import target
@@ -52,14 +53,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     for risk in (scratch, linear, finetune):
         lost = ~np.isfinite(risk)
         risk[lost], status[lost] = np.nan, DIVERGED
-    metrics = {
-        "risk_scratch": scratch,
-        "risk_linear": linear,
-        "risk_finetune": finetune,
-        "transferability_linear": scratch - linear,
-        "transferability_finetune": scratch - finetune,
-    }
-    return metrics, status
+    return with_gains(scratch, linear, finetune), status
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from raysweep.theory import finetune
 from raysweep.theory.arrays import alike, samples
-from raysweep.theory.transfer import effective_ridge
+from raysweep.theory.transfer import effective_ridge, with_gains
 from raysweep.workloads import least_squares
 from raysweep.workloads.declaration import OK, Array, Columns
 from raysweep.workloads.linear_transfer import target
@@ -122,10 +122,5 @@ def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Ar
     held = (frozen > 0) & (n > 0)
     missed_held = np.where(depth - frozen >= 2, np.maximum(missed_free, -along), missed_free)
     risk_finetune = np.where(held, missed_held**2 + across**2, risk_finetune)
-    return {
-        "risk_scratch": risk_scratch,
-        "risk_linear": risk_linear,
-        "risk_finetune": risk_finetune,
-        "transferability_linear": risk_scratch - risk_linear,
-        "transferability_finetune": np.where(held, risk_scratch - risk_finetune, transferability),
-    }
+    metrics = with_gains(risk_scratch, risk_linear, risk_finetune)
+    return metrics | {"transferability_finetune": np.where(held, metrics["transferability_finetune"], transferability)}

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from raysweep.theory.arrays import distinct, samples
+from raysweep.theory.transfer import with_gains
 from raysweep.training import devices, draws
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns
@@ -46,10 +47,7 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
     def train(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
         return _Chunk(columns, seeds, device).train()
 
-    metrics, status = symmetric.in_chunks(columns, seeds, data, most, train)
-    for name in ("linear", "finetune"):
-        metrics[f"transferability_{name}"] = metrics["risk_scratch"] - metrics[f"risk_{name}"]
-    return metrics, status
+    return symmetric.in_chunks(columns, seeds, data, most, train)
 
 
 class _Chunk:
@@ -83,14 +81,11 @@ class _Chunk:
         norm = np.asarray(c["source_norm"], float)[:, None]
         risk_linear = self._linear()
         risk_scratch, risk_finetune = self._layers(scratch, start)
-        metrics = {
-            "risk_scratch": risk_scratch,
-            "risk_linear": risk_linear,
-            "risk_finetune": risk_finetune,
+        measured = {
             "pretrain_scale": np.linalg.norm(source, axis=1),
             "pretrain_loss": 0.5 * ((source - norm * self.teachers[:, 0]) ** 2).sum(1),
         }
-        return metrics, self.status
+        return with_gains(risk_scratch, risk_linear, risk_finetune) | measured, self.status
 
     def _layers(self, *starts: Layers) -> tuple[Array, Array]:
         """Risks of scratch and fine-tuning, which are trained side by side."""

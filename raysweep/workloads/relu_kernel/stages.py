@@ -69,7 +69,7 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
     row = rows.row()
     if np.isinf(row["width"]):
         return Result(metrics={"pretrain_steps": np.nan})
-    inputs, labels = tasks.source_of(row)
+    inputs, (labels, _) = tasks.part(row, "source")
     start, signs = _initial(row)
     weights, steps, left = network.trained(start, signs, _sent(inputs), _sent(labels[None]), _lr(row, inputs))
     return Result({"weights": weights[0]}, {"pretrain_steps": steps[0]}, _status(left)[0])

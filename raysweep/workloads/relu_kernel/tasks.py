@@ -55,17 +55,11 @@ class Task:
 
 def of_row(row: Mapping[str, Any]) -> Task:
     """The samples of a row, whatever its angle and noise."""
-    parts = [_part(row, name) for name in ("source", "target", "test")]
+    parts = [part(row, name) for name in ("source", "target", "test")]
     (source, source_labels), (target, target_labels), (test, test_labels) = parts
     inputs = {"target": target, "test": test}
     noises = [draws.normal(int(row["seed"]), f"{name} noise", len(some)) for name, some in inputs.items()]
     return Task(source, target, test, source_labels[0], target_labels, test_labels, *noises)
-
-
-def source_of(row: Mapping[str, Any]) -> tuple[Array, Array]:
-    """Inputs of the source, (samples, dim), and their labels, (samples,): all that pretraining sees of a row."""
-    inputs, values = _part(row, "source")
-    return inputs, values[0]
 
 
 def complaint(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -91,7 +85,7 @@ def dimension(row: Mapping[str, Any]) -> int:
     return int(np.prod(image_data.load(row["data"]).train.pixels.shape[1:]))
 
 
-def _part(row: Mapping[str, Any], name: str) -> tuple[Array, Array]:
+def part(row: Mapping[str, Any], name: str) -> tuple[Array, Array]:
     """Inputs of the source, target or test part, and the values of the two label functions on them, (2, samples)."""
     seed = int(row["seed"])
     if row["data"] == SPHERE:

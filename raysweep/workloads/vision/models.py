@@ -98,7 +98,11 @@ def freeze(net: Net, count: int) -> list[nn.Module]:
 def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, nn.Module, int]:
     """`spatial`, `rest` and how many features they give."""
     if model in shapes.RESNETS:
-        return _resnet(model, colours)
+        resnet = getattr(torchvision().models, model)(weights=None)
+        if colours != 3:
+            resnet.conv1 = nn.Conv2d(colours, 64, 7, stride=2, padding=3, bias=False)
+        spatial = nn.Sequential(*(part for name, part in resnet.named_children() if name not in ("avgpool", "fc")))
+        return spatial, nn.Sequential(resnet.avgpool, nn.Flatten()), resnet.fc.in_features
     if model == shapes.LENET:
         convolutions = [
             *(nn.Conv2d(colours, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
@@ -116,14 +120,6 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
             side //= 2
         before = out
     return nn.Sequential(*convolutions), nn.Flatten(), before * side**2
-
-
-def _resnet(model: str, colours: int) -> tuple[nn.Module, nn.Module, int]:
-    resnet = getattr(torchvision().models, model)(weights=None)
-    if colours != 3:
-        resnet.conv1 = nn.Conv2d(colours, 64, 7, stride=2, padding=3, bias=False)
-    spatial = nn.Sequential(*(part for name, part in resnet.named_children() if name not in ("avgpool", "fc")))
-    return spatial, nn.Sequential(resnet.avgpool, nn.Flatten()), resnet.fc.in_features
 
 
 LOOKS = 20

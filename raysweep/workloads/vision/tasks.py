@@ -139,7 +139,12 @@ def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
     if row["model"] != shapes.SMALL_CNN:
         identity.pop("depth")
     if trained(row):
-        identity |= {"source": image_data.digest_of(row["source"], "source"), "classes": _shared(row)}
+        # its classes as far as they are known without the seed, which a stage's identity has anyway
+        if row["overlap_angle"] == NO_ANGLE:
+            classes: list[Any] = source_classes(row)
+        else:
+            classes = [overlap(row["overlap_angle"], len(target_classes(row))), target_classes(row)]
+        identity |= {"source": image_data.digest_of(row["source"], "source"), "classes": classes}
     else:
         for name in ("source_samples", "label", "flip", "rotation", "pretrain_length", "pretrain_lr", "pretrain"):
             identity.pop(name, None)
@@ -148,14 +153,6 @@ def identify(stage: str, values: dict[str, Any], row: Row) -> dict[str, Any]:
     if stage != "pretrain":
         identity |= {"target": image_data.digest_of(row["target"], "target"), "target_classes": target_classes(row)}
     return identity
-
-
-def _shared(row: Row) -> list[Any]:
-    """The classes of the source, as far as they are known without the seed, which a stage's identity has anyway."""
-    if row["overlap_angle"] == NO_ANGLE:
-        return source_classes(row)
-    target = target_classes(row)
-    return [overlap(row["overlap_angle"], len(target)), target]
 
 
 def _spans(classes: list[int]) -> str:
