@@ -14,8 +14,7 @@ from raysweep.theory.arrays import Array, broadcast
 def log_squared_norm(log_scale: ArrayLike, depth: ArrayLike, p: ArrayLike, q: ArrayLike) -> Array:
     """log s, where s is the unique positive root of s = c^(2/L) s^((L-1)/L) p + q (THEORY §3), broadcast.
 
-    log_scale: log c.
-    p, q: |P⊥e_s|² and |X⁺y|², not negative; the result is -inf where both are 0.
+    log_scale: log c. p, q: |P⊥e_s|² and |X⁺y|², not negative; the result is -inf where both are 0.
 
     The root is found by Newton on log s - log(c^(2/L) p s^((L-1)/L) + q). This function increases and is concave, so
     that Newton from below converges without overshoot.

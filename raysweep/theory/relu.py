@@ -52,8 +52,7 @@ def _angles(cosine: Array, left: Array, right: Array) -> Array:
 def residual(features: Array, teachers: Array, weights: Array) -> tuple[Array, Array]:
     """How much of f = Σ_i a_i σ(w*_i·x) lies outside of the span of σ(w_j·x), in squared length (F eq. 159).
 
-    features: w, (neurons, dim). teachers: w*, (teachers, dim).
-    weights: a of some functions, (functions, teachers).
+    features: w, (neurons, dim). teachers: w*, (teachers, dim). weights: a of some functions, (functions, teachers).
 
     Gives the squared lengths outside of the span and of the whole functions, (functions,) each. Features are nearly
     dependent where a network has copied one of its teachers many times. So the span is built by a Cholesky

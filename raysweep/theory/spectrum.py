@@ -44,8 +44,7 @@ def turned(spectrum: ArrayLike, angle: float) -> Array:
 def noise_excess(weights: ArrayLike, noise: ArrayLike, depth: ArrayLike) -> Array:
     """The expected increase of the loss by N(0, noise²) on every entry of every d×d layer, for any task.
 
-    weights: (..., d).
-    noise, depth: without the last axis.
+    weights: (..., d). noise, depth: without the last axis.
 
     Two layers: 2dγ²Σs_i + d³γ⁴ (O Lemma A.4, THEORY §5). Any depth, derived here: X_0 = I,
     X_l = W X_(l-1) W + γ² tr(X_(l-1)) I, E‖P‖² = tr X_L. All X are diagonal, so a layer costs O(d).

@@ -161,9 +161,7 @@ def _compute(columns: Columns, seeds: Array) -> Results:
 def measured(maps: Array, source: Array, target: Array, before: Array) -> dict[str, Array]:
     """The metrics AFTER, shape (rows,) each.
 
-    maps: end-to-end maps, (rows, d, d).
-    source, target: the tasks' matrices.
-    before: the loss before fine-tuning.
+    maps: end-to-end maps, (rows, d, d). source, target: the tasks' matrices. before: the loss before fine-tuning.
     """
     after = ((maps - source) ** 2).sum((1, 2))
     return {

@@ -89,10 +89,7 @@ def gradients(layers: list[Tensor], goal: Tensor) -> list[Tensor]:
 def descend(layers: list[Tensor], goal: Tensor, lr: Tensor, steps: Tensor) -> Tensor:
     """Train every network in place. Returns how each ended, its place in WORDS, shape (rows,) int64.
 
-    layers: L tensors (rows, d, d).
-    goal: (rows, d, d).
-    lr: (rows,).
-    steps: (rows,); inf for training to convergence.
+    layers: L tensors (rows, d, d). goal: (rows, d, d). lr: (rows,). steps: (rows,); inf for training to convergence.
 
     Training to convergence ends when ‖P - M‖ <= TOLERANCE · size, where size is the larger of ‖M‖ and ‖P - M‖ at the
     start, or when the gradient is at most AT_REST · size^(2-1/L), or after STEP_CAP steps. A network has diverged if

@@ -60,12 +60,10 @@ def compute(columns: Columns, seeds: Array) -> tuple[dict[str, Array], Array]:
 class Spectrum:
     """A draw of n inputs in the eigenbasis of XᵀX/n, with r = min(n, dim) modes.
 
-    eigenvalues: (r,).
-    directions: (r, 3), the coordinates of the three unit vectors.
+    eigenvalues: (r,). directions: (r, 3), the coordinates of the three unit vectors.
     noise: (r,), coordinates of X⁺ε for unit noise.
     outside: (3, 3), inner products of the parts of the directions outside the row space of X.
-    alignment: (3,), e_sᵀXᵀX[e_s, e_u, scratch]/n.
-    noise_alignment: e_sᵀXᵀε/n.
+    alignment: (3,), e_sᵀXᵀX[e_s, e_u, scratch]/n. noise_alignment: e_sᵀXᵀε/n.
     """
 
     eigenvalues: Array

@@ -44,8 +44,7 @@ def relax(
 
     eigenvalues, target (b), start (w at time 0): (rows, modes) float64. A mode with eigenvalue 0 and target 0 stays at
         its start.
-    fixed_square: squared norm of the part of w outside the modes.
-    depth: float64, at least 2.
+    fixed_square: squared norm of the part of w outside the modes. depth: float64, at least 2.
     time: float64; at inf a row stops when ‖β - b‖ <= CONVERGED * max(‖b‖, ‖β at time 0‖).
 
     A row is False if STEP_CAP steps were not enough; its w is then the last one reached.

@@ -26,14 +26,9 @@ OK, NOT_CONVERGED, DIVERGED = 0, 1, 2
 class Networks:
     """Networks of one width and depth that are trained together; every tensor is float64, and all are on one device.
 
-    hidden: L-1 tensors (rows, dim, dim), W_1 first.
-    last: (rows, dim).
-    gram: (groups, dim, dim), the matrices A.
-    group: (rows,), which matrix each network has.
-    moment: (rows, dim), q.
-    lr: (rows,).
-    steps: (rows,) float64, inf for training to convergence.
-    frozen: (rows,), how many first layers stay as they are.
+    hidden: L-1 tensors (rows, dim, dim), W_1 first. last: (rows, dim). gram: (groups, dim, dim), the matrices A.
+    group: (rows,), which matrix each network has. moment: (rows, dim), q. lr: (rows,).
+    steps: (rows,) float64, inf for training to convergence. frozen: (rows,), how many first layers stay as they are.
     precision: (groups, dim, dim), the pseudo-inverses of A.
     collapse: (rows,); a network with |β| below this has ended at 0 (0: never).
 

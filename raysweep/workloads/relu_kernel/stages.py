@@ -28,8 +28,7 @@ class EndPoints:
     """Where networks that start from one W(P) ended.
 
     start: f at W(0) on the source's and the target's samples.
-    pretrained: f at W(P) on the target's and the test samples.
-    test: f at W(Q) on the test samples, (rows, samples).
+    pretrained: f at W(P) on the target's and the test samples. test: f at W(Q) on the test samples, (rows, samples).
     distance: ‖W(Q) - W(P)‖_F, (rows,).
     """
 

@@ -56,8 +56,7 @@ class Reconstruction(nn.Module):
     """A convolutional encoder with the token and the layer of SimMIM.
 
     spatial: the encoder, (count, channels, side, side) -> (count, features, height, width).
-    shape: (channels, side) of the images.
-    row: the parameters, of which seed and mask_ratio matter.
+    shape: (channels, side) of the images. row: the parameters, of which seed and mask_ratio matter.
     Weights of the layer are N(0, 1/3 features), drawn from the seed: as wide as torch's own.
     """
 

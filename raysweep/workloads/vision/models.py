@@ -28,8 +28,7 @@ class Net(nn.Module):
     """pixels (count, channels, side, side), float32 from -1 to 1 -> outputs, one for each class, (count, classes).
 
     spatial: the convolutions, which give (count, channels, height, width).
-    rest: all up to the features, (count, features).
-    head: the last layer.
+    rest: all up to the features, (count, features). head: the last layer.
     """
 
     def __init__(self, spatial: nn.Module, rest: nn.Module, head: nn.Linear) -> None:
@@ -43,8 +42,7 @@ class Net(nn.Module):
 def build(model: str, depth: int, shape: tuple[int, int], classes: int, seed: int) -> Net:
     """A net with its initial weights, on the CPU.
 
-    depth: layers with the head, of small_cnn.
-    shape: channels and side of its images.
+    depth: layers with the head, of small_cnn. shape: channels and side of its images.
 
     InputError if torchvision, which has the residual nets, cannot be imported.
     """
