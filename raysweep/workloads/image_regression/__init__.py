@@ -1,6 +1,6 @@
 """Two-class tasks on images as linear regression: does a bound of the risk predict the test error (paper T, Table 1)?
 
-This file is the declaration. The other files here are the engine; it does not import them.
+This file is the declaration.
 
 Labels are +1 and -1. The source map is trained on all training images of the source's two classes, from a random start;
 fine-tuning goes on from it to the exact end point on a few images of the target, θ_S + X⁺(y - Xθ_S) (T Thm 4.1).
@@ -21,8 +21,9 @@ from typing import Any
 
 from raysweep.workloads import common, image_data
 from raysweep.workloads.common import Loss
-from raysweep.workloads.declaration import Metric, Parameter, Workload, deferred, modules_of
-from raysweep.workloads.image_regression.tasks import FORM, in_words, pair_of
+from raysweep.workloads.declaration import Metric, Parameter, Workload, modules_of
+from raysweep.workloads.image_regression import engine
+from raysweep.workloads.image_regression.engine import FORM, in_words, pair_of
 
 PARAMETERS = (
     Parameter("data", str, "digits", f"images: {image_data.FORMS}", words=partial(image_data.in_words, "images of")),
@@ -112,7 +113,7 @@ WORKLOAD = Workload(
     parameters=PARAMETERS,
     metrics=METRICS,
     compute="raysweep.workloads.image_regression.engine:compute",
-    cost=deferred("raysweep.workloads.image_regression.engine:of_rows"),
+    cost=engine.of_rows,
     sources=modules_of(
         workloads="image_regression image_data cache", training="draws", theory="arrays covariance finetune"
     ),

@@ -1,4 +1,5 @@
-"""The functions of the stages: pretraining on the source's population, then scratch and linear transfer on samples."""
+"""Teachers, starts and data of a draw, from (seed, role) alone, a larger sample containing a smaller one; and the stages:
+pretraining on the source's population, then scratch and linear transfer on samples."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +9,45 @@ import torch
 from scipy import linalg
 
 from raysweep.theory import relu
+from raysweep.training import draws
 from raysweep.workloads.declaration import DIVERGED, OK, Array
-from raysweep.workloads.relu_features import descent, tasks
+from raysweep.workloads.relu_features import descent, removed
 from raysweep.workloads.relu_features.descent import Recipe, Task, Trained
-from raysweep.workloads.relu_features.tasks import Row
 from raysweep.workloads.rows import Context, Result, Rows, Stacked
+
+Row = dict[str, Any]
+
+
+def on_sphere(seed: int, role: str, count: int, dim: int) -> Array:
+    """`count` independent uniform vectors of length 1, shape (count, dim)."""
+    vectors = draws.normal(seed, role, count, dim)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def teacher_of(row: Row) -> Array:
+    """The features of the target's teacher, (teacher_width, dim); the source's lacks the first ones."""
+    return on_sphere(row["seed"], "teacher", row["teacher_width"], row["dim"])
+
+
+def source_weights(row: Row) -> Array:
+    """What each feature of the target's teacher counts in the source's, (teacher_width,): 0 if it is removed, and the
+    same for all others, which add up to 1 (F eq. 19)."""
+    gone = removed(row["ablation"], row["teacher_width"])
+    there = np.arange(row["teacher_width"]) >= gone
+    return np.asarray(there / (row["teacher_width"] - gone))
+
+
+def start_of(row: Row) -> Array:
+    """The features of every network of the draw before training, (width, dim)."""
+    return on_sphere(row["seed"], "features", row["width"], row["dim"])
+
+
+def data_of(row: Row, number: int) -> tuple[Array, Array]:
+    """One data set of the target: inputs (target_samples, dim) and labels (target_samples,)."""
+    n = row["target_samples"]
+    inputs = draws.normal(row["seed"], f"inputs {number}", n, row["dim"])
+    noise = draws.normal(row["seed"], f"noise {number}", n)
+    return inputs, np.maximum(inputs @ teacher_of(row).T, 0).mean(1) + row["noise"] * noise
 
 
 def pretrain(rows: Rows, parent: None, context: Context) -> Result:
@@ -21,8 +56,8 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
     The artifact: features, (rows, width, dim), and outputs, (rows, width).
     """
     row = rows.row()
-    start, teacher = tasks.start(row), tasks.teacher(row)
-    weights = np.stack([tasks.source_weights(each) for each in rows])
+    start, teacher = start_of(row), teacher_of(row)
+    weights = np.stack([source_weights(each) for each in rows])
 
     def task(some: slice) -> Task:
         return descent.on_population(*(_on(each, context.device) for each in (teacher, weights[some])))
@@ -75,7 +110,7 @@ def target(rows: Rows, parent: Stacked, context: Context) -> Result:
         samples.setdefault((row["target_samples"], row["noise"]), []).append(index)
     for members in samples.values():
         row = rows.row(members[0])
-        sets = [tasks.data(row, number) for number in range(row["datasets"])]
+        sets = [data_of(row, number) for number in range(row["datasets"])]
         trained = _from_scratch(row, sets, context.device)
         nets = zip(trained.features, trained.outputs / row["width"], strict=True)
         good = ((each, weights) for each, weights in nets if np.isfinite(each).all() and np.isfinite(weights).all())
@@ -97,7 +132,7 @@ def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.devic
     def task(some: slice) -> Task:
         return descent.on_samples(*(_on(np.stack(each), device) for each in zip(*sets[some], strict=True)))
 
-    start = _on(tasks.start(row), device)
+    start = _on(start_of(row), device)
     return descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), task, start, _recipe(row))
 
 
@@ -147,7 +182,7 @@ def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> A
 
 def _kernel(features: Array, row: Row) -> Array:
     """E σσ of all pairs of features and the teacher's, these last."""
-    rows = np.concatenate([features, tasks.teacher(row)])
+    rows = np.concatenate([features, teacher_of(row)])
     return relu.activations(rows, rows)
 
 

@@ -13,7 +13,7 @@ from raysweep.stages.store import Store
 from raysweep.theory import relu as kernels
 from raysweep.training import draws
 from raysweep.trial import chain
-from raysweep.workloads.relu_features import WORKLOAD, costs, descent, heavy_tailed, stages, tasks
+from raysweep.workloads.relu_features import WORKLOAD, costs, descent, heavy_tailed, stages
 
 USUAL = {"dim": 6, "width": 30, "teacher_width": 10, "steps": 60, "target_samples": 20}
 
@@ -52,7 +52,7 @@ def test_risks_are_means_over_fresh_inputs(tmp_path):
     metrics, status = computed(tmp_path, row)
     values = {name: each[0] for name, each in metrics.items()}
     reference, fresh = plain(row), np.random.default_rng(0).standard_normal((200_000, 6))
-    teacher, weights, start = tasks.teacher(reference), tasks.source_weights(reference), tasks.start(reference)
+    teacher, weights, start = stages.teacher_of(reference), stages.source_weights(reference), stages.start_of(reference)
     target, tensor = relu(teacher, fresh).mean(1), stages.torch.as_tensor
     inputs = draws.normal(0, "inputs 0", 20, 6)
     labels = relu(teacher, inputs).mean(1) + 0.1 * draws.normal(0, "noise 0", 20)
@@ -108,11 +108,13 @@ def test_networks_from_scratch_serve_every_ablation(tmp_path):
 def test_data_sets_differ_and_risks_are_means_over_them(tmp_path):
     row = {"ablation": 0.2}
     several, _ = computed(tmp_path / "several", {**row, "datasets": 3})
-    with mock.patch.object(tasks, "data", wraps=tasks.data) as asked:
+    with mock.patch.object(stages, "data_of", wraps=stages.data_of) as asked:
         computed(tmp_path / "again", {**row, "datasets": 3})
     references = []
     for number in (call.args[1] for call in asked.call_args_list):
-        with mock.patch.object(tasks, "data", lambda one, _, number=number, real=asked._mock_wraps: real(one, number)):
+        with mock.patch.object(
+            stages, "data_of", lambda one, _, number=number, real=asked._mock_wraps: real(one, number)
+        ):
             references.append(computed(tmp_path / f"own {number}", row)[0])
     for name in ("risk_scratch", "risk_linear", "risk_linear_descent", "scratch_loss"):
         values = [one[name][0] for one in references]
@@ -121,10 +123,10 @@ def test_data_sets_differ_and_risks_are_means_over_them(tmp_path):
 
 
 def test_a_larger_sample_contains_a_smaller_one_and_noise_only_moves_labels():
-    small, large = (tasks.data(plain({"target_samples": n}), 1) for n in (8, 20))
+    small, large = (stages.data_of(plain({"target_samples": n}), 1) for n in (8, 20))
     assert (large[0][:8] == small[0]).all()
     assert large[1][:8] == pytest.approx(small[1], rel=1e-14)
-    noisy = tasks.data(plain({"target_samples": 8, "noise": 0.5}), 1)
+    noisy = stages.data_of(plain({"target_samples": 8, "noise": 0.5}), 1)
     assert (noisy[0] == small[0]).all()
     assert noisy[1] - small[1] == pytest.approx(0.5 * draws.normal(0, "noise 1", 8))
 
@@ -143,9 +145,9 @@ def test_equal_weights_leave_outside_what_f_shows_and_random_signs_far_more():
     ablations, shares = (0.1, 0.2, 0.4, 0.6, 0.8), []
     for seed in range(5):
         reference = plain({"dim": 100, "teacher_width": 100}, seed)
-        teacher, signs = tasks.teacher(reference), np.sign(np.random.default_rng(seed).standard_normal(100))
+        teacher, signs = stages.teacher_of(reference), np.sign(np.random.default_rng(seed).standard_normal(100))
         for ablation in ablations:
-            there = teacher[tasks.source_weights({**reference, "ablation": ablation}) > 0]
+            there = teacher[stages.source_weights({**reference, "ablation": ablation}) > 0]
             outside, whole = kernels.residual(there, teacher, np.stack([np.ones(100), signs]))
             shares.append(outside / whole)
     equal, random = np.reshape(shares, (5, len(ablations), 2)).mean(0).T
