@@ -32,10 +32,8 @@ class Cost:
         return self.seconds if not gpus or self.gpu_seconds is None else self.gpu_seconds
 
 
-NOTHING = Cost(0.0, 0.0, 0.0)
-"""The cost of no work."""
-ANY = ("*",)
-"""For `Stage.together`: any rows, of any seed and with any parents."""
+NOTHING = Cost(0.0, 0.0, 0.0)  # the cost of no work
+ANY = ("*",)  # for `Stage.together`: any rows, of any seed and with any parents
 
 
 @dataclass(frozen=True)

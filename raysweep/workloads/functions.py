@@ -16,11 +16,9 @@ from raysweep.workloads.declaration import ANY, Metric, Workload
 from raysweep.workloads.function_description import DIRECTIONS, TAKEN, TYPES, Description, check_metric
 from raysweep.workloads.parameters import Former, Parameter
 
-VALUE = "value"
-"""The metric of a function that returns a plain number."""
+VALUE = "value"  # the metric of a function that returns a plain number
 LOG = "log"
-UNMEASURED = 60.0
-"""Seconds that a row is taken to cost until one was measured: then a pack on Ray has only few rows."""
+UNMEASURED = 60.0  # seconds that a row is taken to cost until one was measured: then a pack on Ray has only few rows
 
 
 def declared(description: Description) -> Workload:

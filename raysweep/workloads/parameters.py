@@ -9,8 +9,7 @@ import numpy as np
 
 from raysweep.errors import shown
 
-SCALES = ("log", "linear")
-"""How an axis of numbers can be drawn and fitted."""
+SCALES = ("log", "linear")  # how an axis of numbers can be drawn and fitted
 
 _REQUIRED = object()
 _SPELLED = {"pretrain": "pretraining", "finetune": "fine-tuning", "lr": "rate", "warmup": "warm-up"}

@@ -29,8 +29,7 @@ TOKENIZER, TULU = TEMPLATES = "tokenizer", "tulu"
 FORMS = corpus.DOCUMENTS
 _SPOKEN = '"messages" of {"role", "content"} that end with the assistant, or "prompt" and "response"'
 _NOTHING = -1  # token 0, read and not predicted: what fills a batch after the end of a conversation
-BEGIN = -(2**30)
-"""Added to a token that begins another conversation in a row. It is read and not predicted."""
+BEGIN = -(2**30)  # added to a token that begins another conversation in a row. It is read and not predicted.
 
 
 @dataclass(frozen=True)

@@ -145,8 +145,7 @@ def _present(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
     return {name: file for name, file in there.items() if file}
 
 
-Load = tuple[str, tuple[str, ...], str]
-"""A file to load: its name, the addresses at which it may be, and its MD5."""
+Load = tuple[str, tuple[str, ...], str]  # a file to load: its name, the addresses at which it may be, and its MD5
 
 ARCHIVES: dict[str, Load] = {
     kind: (cifar.archive, (f"{SITE}/{cifar.archive}",), cifar.md5) for kind, cifar in CIFAR.items()

@@ -32,8 +32,7 @@ from raysweep.workloads.image_data.mnist import BadImages, reading
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """Those of torchvision's ImageFolder."""
-SIDE = 224
-"""Pixels a side if nobody asks for others: what residual nets are trained on."""
+SIDE = 224  # pixels a side if nobody asks for others: what residual nets are trained on
 TEST_EVERY = 5
 THREADS, WAITING = 8, 1000  # that read files, and files that wait for them
 FORM = "a folder with folders train and test (or val) of a folder for each class, or with the folders of classes alone"

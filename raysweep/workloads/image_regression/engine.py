@@ -14,8 +14,7 @@ from raysweep.workloads.declaration import OK, Array, Columns, Cost
 from raysweep.workloads.image_data import Images
 
 _FLOPS = 2e10
-TOP = 2
-"""m of T's bound in Table 1."""
+TOP = 2  # m of T's bound in Table 1
 FORM = "SOURCE:TARGET with two different classes each, as in 2-3:5-6"
 Classes = tuple[int, int]
 

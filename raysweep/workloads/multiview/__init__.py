@@ -40,8 +40,7 @@ from raysweep.workloads.declaration import Metric, Parameter, Workload, stage_of
 
 TEACHER_STUDENT, AUTOENCODER = FRAMEWORKS = "teacher_student", "autoencoder"
 _ASKED = f"3 ({TEACHER_STUDENT}) or 4 ({AUTOENCODER})"
-FIRST_LENGTH = 10
-"""Steps to the first stop of pretraining; the next ones are at 2, 4, 8, … times that."""
+FIRST_LENGTH = 10  # steps to the first stop of pretraining; the next ones are at 2, 4, 8, … times that
 
 Scratch, Pretraining, Finetuning = (partial(Parameter, stage=name) for name in ("scratch", "pretrain", "finetune"))
 Number = partial(Scratch, minimum=0, maximum=1e3)

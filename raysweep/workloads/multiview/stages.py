@@ -15,8 +15,7 @@ from raysweep.workloads.rows import Artifact, Context, Result, Rows
 
 Row = dict[str, Any]
 ERRORS = "error", "error_multi_view", "error_single_view", "train_error"
-LOOKS = 8
-"""How often a training from scratch looks at its test errors on the way, for the learning curve."""
+LOOKS = 8  # how often a training from scratch looks at its test errors on the way, for the learning curve
 
 
 def scratch(rows: Rows, parent: None, context: Context) -> Result:

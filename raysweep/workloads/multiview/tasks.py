@@ -9,10 +9,8 @@ import numpy as np
 from raysweep.training import draws
 
 Array = np.ndarray
-OTHERS = (0.2, 0.4)
-"""Where the sums of z_p of features of other classes lie (M: [Ω(1), 0.4])."""
-TEST = 1000
-"""Test samples of each kind, multi-view and single-view."""
+OTHERS = (0.2, 0.4)  # where the sums of z_p of features of other classes lie (M: [Ω(1), 0.4]).
+TEST = 1000  # test samples of each kind, multi-view and single-view
 
 
 @dataclass(frozen=True, eq=False)

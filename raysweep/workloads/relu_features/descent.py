@@ -17,10 +17,8 @@ from torch import Tensor
 
 from raysweep.training import sizes
 
-LOOK = 50
-"""Steps between two looks at whether all networks have ended: on a GPU a look waits for it."""
-GPU_BYTES = 8e9
-"""What the networks side by side may take on a GPU."""
+LOOK = 50  # steps between two looks at whether all networks have ended: on a GPU a look waits for it
+GPU_BYTES = 8e9  # what the networks side by side may take on a GPU
 
 Task = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 """(features (nets, width, dim), outputs (nets, width)) -> the loss (nets,) and m times its gradient by outputs (nets,

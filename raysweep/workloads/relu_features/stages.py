@@ -1,5 +1,5 @@
-"""Teachers, starts and data of a draw, from (seed, role) alone, a larger sample containing a smaller one; and the stages:
-pretraining on the source's population, then scratch and linear transfer on samples."""
+"""Teachers, starts and data of a draw, from (seed, role) alone, a larger sample containing a smaller one; and the
+stages: pretraining on the source's population, then scratch and linear transfer on samples."""
 
 from collections.abc import Callable
 from typing import Any

@@ -28,8 +28,7 @@ from raysweep.workloads.vision.pixels import Task, scaled
 CURVATURE = "sharpness", "eigenvalue_mean", "eigenvalues_unresolved", "hessian_trace", "hessian_trace_error"
 GRADIENTS = "loss_variation", "gradient_scale", "gradient_spread"
 LANDSCAPE = "landscape_rise", "landscape_slope"
-WHEN = "_before", ""
-"""What the names of metrics end in: before fine-tuning, and after it."""
+WHEN = "_before", ""  # what the names of metrics end in: before fine-tuning, and after it
 NOTHING = {f"{name}{when}": math.nan for when in WHEN for name in (*CURVATURE, *GRADIENTS, *LANDSCAPE)}
 """The metrics of a row of which no image is examined."""
 _SHOWN = 21  # points a side of a logged landscape, as a curve keeps 512 points
@@ -173,8 +172,7 @@ def steepest(surface: np.ndarray) -> float:
     return float(max(np.abs(np.diff(surface, axis=axis)).max() for axis in (0, 1)) / width)
 
 
-FURTHEST = 0.1
-"""The longest step along the gradient: ten times D's rate 0.01, as in D's App. A."""
+FURTHEST = 0.1  # the longest step along the gradient: ten times D's rate 0.01, as in D's App. A
 _STEPS = 20
 
 

@@ -120,10 +120,8 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
     return nn.Sequential(*convolutions), nn.Flatten(), before * side**2
 
 
-LOOKS = 20
-"""Points of the learning curve of fine-tuning; at each of them a net that is not finite is given up."""
-EXAMINED = 500
-"""Images that are examined at a time."""
+LOOKS = 20  # points of the learning curve of fine-tuning; at each of them a net that is not finite is given up
+EXAMINED = 500  # images that are examined at a time
 
 
 def optimizer(net: nn.Module, lr: float, row: Mapping[str, Any]) -> torch.optim.SGD:
