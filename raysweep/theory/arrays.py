@@ -42,3 +42,8 @@ def alike(*columns: ArrayLike) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
 def samples(columns: Mapping[str, Array]) -> Array:
     """Target samples n = round(gamma * dim) of each row, shape (rows,), int64 (halves round to even)."""
     return np.round(np.asarray(columns["gamma"], float) * np.asarray(columns["dim"], float)).astype(np.int64)
+
+
+def floats(columns: Mapping[str, Array], *names: str) -> list[Array]:
+    """Some columns as float64, (rows,) each."""
+    return [np.asarray(columns[name], float) for name in names]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr
 
 from raysweep.theory import finetune_mean, pretraining
-from raysweep.theory.arrays import Array, broadcast, cosine_sine, distinct
+from raysweep.theory.arrays import Array, broadcast, cosine_sine, distinct, floats, samples
 
 
 def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
@@ -23,11 +23,9 @@ def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     >= 1 it is the expectation over least-squares multiples of the source (T Thm 5.5). A risk is inf if its expectation
     is. The difference of two infinite risks is NaN; without frozen layers this occurs only in transferability_linear.
     """
-    gamma, dim, depth, noise, norm, angle, frozen = (
-        np.asarray(columns[name], float)
-        for name in ("gamma", "dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers")
-    )
-    n = np.round(gamma * dim)
+    names = ("dim", "depth", "noise", "target_norm", "overlap_angle", "frozen_layers")
+    dim, depth, noise, norm, angle, frozen = floats(columns, *names)
+    n = samples(columns).astype(float)
     log_scale = pretraining.log_scale(columns["pretrain_length"], depth, columns["init_scale"], columns["source_norm"])
     risk_scratch = scratch_risk(n, dim, noise, norm)
     risk_linear = linear_risk(angle, n, noise, norm, effective_ridge(columns["ridge"], depth, log_scale))

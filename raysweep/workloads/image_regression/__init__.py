@@ -91,12 +91,10 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     data = image_data.load(name)
     if (largest := max(*source, *target)) >= len(data.classes):
         return "pair", f"expected classes from 0 to {len(data.classes) - 1}, which {name} has, got {largest}"
-    there = len(data.train.select(target).labels)
-    if parameters["target_samples"] > there:
-        return "target_samples", (
-            f"expected at most {there:,}, the training images of classes {target[0]} and {target[1]} in {name}, "
-            f"got {parameters['target_samples']:,}"
-        )
+    there, asked = len(data.train.select(target).labels), parameters["target_samples"]
+    if asked > there:
+        images = f"the training images of classes {target[0]} and {target[1]} in {name}"
+        return "target_samples", f"expected at most {there:,}, {images}, got {asked:,}"
     return None
 
 

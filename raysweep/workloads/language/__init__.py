@@ -121,10 +121,8 @@ def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
         return "width", str(error)
     step, length = int(parameters["pretrain_batch"]) * config.context, parameters["pretrain_length"]
     if length % step:
-        return "pretrain_length", (
-            f"expected a whole number of steps of {step:,} tokens (pretrain_batch x context), "
-            f"got {length:,.0f}; nearest: {max(1, round(length / step)) * step:,}"
-        )
+        steps, nearest = f"{step:,} tokens (pretrain_batch x context)", f"{max(1, round(length / step)) * step:,}"
+        return "pretrain_length", f"expected a whole number of steps of {steps}, got {length:,.0f}; nearest: {nearest}"
     if vocabulary_of(str(parameters["target"])) != config.vocabulary:
         return "target", f"expected text of the source's vocabulary, {config.vocabulary:,} tokens"
     for name in ("source", "target"):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
-from raysweep.theory.arrays import alike, samples
+from raysweep.theory.arrays import alike, floats, samples
 from raysweep.training import draws
 from raysweep.workloads import least_squares, symmetric
 from raysweep.workloads.declaration import OK, Array, Columns
@@ -103,9 +103,7 @@ def _factored(inputs: Array, noise: Array, given: Array) -> tuple[Array, Array, 
 
 def _risks(columns: Columns, n: Array, weighted: Array, plain: Array, start: Array, along: Array) -> dict[str, Array]:
     """The risks of all rows, as quadratic forms of the inner products of their draws."""
-    depth, dim, noise, norm, shift = (
-        np.asarray(columns[name], float) for name in ("depth", "dim", "noise", "target_norm", "shift_norm")
-    )
+    depth, dim, noise, norm, shift = floats(columns, "depth", "dim", "noise", "target_norm", "shift_norm")
     place = 2 + np.array([SHIFTS.index(word) for word in columns["shift"].tolist()])
     rows = np.arange(len(n))
     target, source, error = np.zeros((3, len(n), 5))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysweep.theory import spectrum
-from raysweep.theory.arrays import alike
+from raysweep.theory.arrays import alike, floats
 from raysweep.training import draws
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns, Cost
@@ -67,9 +67,9 @@ def tasks(columns: Columns) -> Tasks:
     source = np.stack([read(str(text), dim, True) for text in columns["source_spectrum"]])
     target = np.stack([read(str(text), dim) for text in columns["target_spectrum"]])
     of_task = ("depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps")
-    depth, angle, noise, penalty, lr, steps = (np.asarray(columns[name], float) for name in of_task)
-    length, init_scale = (np.asarray(columns[name], float)[:, None] for name in ("pretrain_length", "init_scale"))
-    weights = spectrum.pretrained(source, length, init_scale, depth[:, None])
+    depth, angle, noise, penalty, lr, steps = floats(columns, *of_task)
+    length, init_scale = floats(columns, "pretrain_length", "init_scale")
+    weights = spectrum.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
     noises = np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1)
     return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, noises)
 

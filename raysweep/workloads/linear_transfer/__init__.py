@@ -81,24 +81,22 @@ METRICS = (
 
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
-    if parameters["frozen_layers"] >= parameters["depth"]:
-        return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {parameters['frozen_layers']}"
-    if parameters["engine"] in ("theory", "limit") and np.isfinite(parameters["finetune_steps"]):
-        return "finetune_steps", (
-            f"expected .inf with engine {parameters['engine']}, which gives the end point, "
-            f"got {parameters['finetune_steps']:g}; a budget needs engine flow or network"
-        )
+    engine, frozen, steps = (parameters[name] for name in ("engine", "frozen_layers", "finetune_steps"))
+    if frozen >= parameters["depth"]:
+        return "frozen_layers", f"expected fewer than depth = {parameters['depth']}, got {frozen}"
+    if engine in ("theory", "limit") and np.isfinite(steps):
+        budget = f"got {steps:g}; a budget needs engine flow or network"
+        return "finetune_steps", f"expected .inf with engine {engine}, which gives the end point, {budget}"
     return None
 
 
 def caveat(parameters: Mapping[str, Any]) -> str | None:
     """Why the closed forms do not describe the cell's training, in a sentence, or None."""
-    if np.isfinite(parameters["finetune_steps"]):
+    if np.isfinite(steps := parameters["finetune_steps"]):
         return (
-            "The closed forms are those of training to convergence; these runs stop after "
-            f"{parameters['finetune_steps']:.0f} steps, scratch and transfer alike, so a distance to the closed "
-            "form is what the budget leaves undone, not an error of the theory. A network from scratch that has "
-            "hardly left its initialization makes transfer look good."
+            f"The closed forms are those of training to convergence; these runs stop after {steps:.0f} steps, scratch "
+            "and transfer alike, so a distance to the closed form is what the budget leaves undone, not an error of "
+            "the theory. A network from scratch that has hardly left its initialization makes transfer look good."
         )
     if parameters["engine"] == "network":
         return "The closed forms are those of vanishing steps; a finite step moves the end point in proportion."

@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 import torch
 
-from raysweep.theory.arrays import samples
+from raysweep.theory.arrays import floats, samples
 from raysweep.theory.transfer import with_gains
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
@@ -112,11 +112,9 @@ class _Case:
 
     def __init__(self, columns: Columns, draw: list[Spectrum]) -> None:
         self.draw = draw
-        self.depth = np.asarray(columns["depth"], float)
-        self.frozen = np.asarray(columns["frozen_layers"], float)
-        self.noise = np.asarray(columns["noise"], float)
-        self.ridge = np.asarray(columns["ridge"], float)
-        self.time = np.asarray(columns["finetune_lr"], float) * np.asarray(columns["finetune_steps"], float)
+        names = "depth", "frozen_layers", "noise", "ridge", "finetune_lr", "finetune_steps"
+        self.depth, self.frozen, self.noise, self.ridge, lr, steps = floats(columns, *names)
+        self.time = lr * steps
         self.teacher = target.target_coordinates(columns)
         self.scale = {SOURCE: target.layer_scale(columns), SCRATCH: np.asarray(columns["init_scale"], float)}
         self.empty = np.array([len(one.eigenvalues) == 0 for one in draw], dtype=bool)

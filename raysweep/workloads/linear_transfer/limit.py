@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from raysweep.theory import finetune
-from raysweep.theory.arrays import alike, samples
+from raysweep.theory.arrays import alike, floats, samples
 from raysweep.theory.transfer import effective_ridge, with_gains
 from raysweep.workloads import least_squares
 from raysweep.workloads.declaration import OK, Array, Columns
@@ -85,9 +85,7 @@ def _leading(values: Array) -> Array:
 
 def _end_points(columns: Columns, n: Array, k: dict[str, Array]) -> dict[str, Array]:
     """The end points of all rows, computed from the inner products of their draws."""
-    depth, dim, noise, frozen = (
-        np.asarray(columns[name], float) for name in ("depth", "dim", "noise", "frozen_layers")
-    )
+    depth, dim, noise, frozen = floats(columns, "depth", "dim", "noise", "frozen_layers")
     along, across = target.target_coordinates(columns).T
     log_scale = target.log_pretrain_scale(columns)
 

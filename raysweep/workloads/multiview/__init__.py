@@ -155,21 +155,15 @@ METRICS = (
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: features without room."""
-    features = 2 * parameters["classes"]
-    if parameters["dim"] < features:
-        return "dim", (
-            f"expected at least {features:,}, one for each feature of {parameters['classes']:,} classes, "
-            f"got {parameters['dim']:,}"
-        )
-    if parameters["patches"] < (least := features * parameters["feature_patches"]):
-        return "patches", (
-            f"expected at least {least:,}, room for {features:,} features of {parameters['feature_patches']:,} each, "
-            f"got {parameters['patches']:,}"
-        )
-    if parameters["sparsity"] > parameters["classes"]:
-        return "sparsity", (
-            f"expected at most {parameters['classes']:,}, the number of classes, got {parameters['sparsity']:g}"
-        )
+    classes, dim, patches, sparsity = (parameters[name] for name in ("classes", "dim", "patches", "sparsity"))
+    features, each = 2 * classes, parameters["feature_patches"]
+    if dim < features:
+        return "dim", f"expected at least {features:,}, one for each feature of {classes:,} classes, got {dim:,}"
+    if patches < (least := features * each):
+        room = f"room for {features:,} features of {each:,} each"
+        return "patches", f"expected at least {least:,}, {room}, got {patches:,}"
+    if sparsity > classes:
+        return "sparsity", f"expected at most {classes:,}, the number of classes, got {sparsity:g}"
     return None
 
 

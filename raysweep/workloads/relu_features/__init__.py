@@ -121,12 +121,10 @@ METRICS = (
 
 def check(parameters: Mapping[str, Any]) -> tuple[str, str] | None:
     """Errors of one cell that no single range can catch: a source without a feature."""
-    if removed(parameters["ablation"], parameters["teacher_width"]) >= parameters["teacher_width"]:
-        return "ablation", (
-            f"expected a share that leaves at least one of teacher_width = {parameters['teacher_width']:,} neurons, "
-            f"got {parameters['ablation']:g}"
-        )
-    return None
+    share, width = parameters["ablation"], parameters["teacher_width"]
+    if removed(share, width) < width:
+        return None
+    return "ablation", f"expected a share that leaves at least one of teacher_width = {width:,} neurons, got {share:g}"
 
 
 def removed(ablation: float, teacher_width: int) -> int:

@@ -128,12 +128,6 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
 
 _stage = partial(stage_of, "raysweep.workloads.relu_kernel")
 _ALIKE = ("overlap_angle", "noise")
-STAGES = (
-    _stage("pretrain", keeps=True),
-    _stage("finetune", "pretrain", together=_ALIKE),
-    _stage("evaluate", "finetune", together=_ALIKE),
-)
-
 WORKLOAD = Workload(
     name="relu_kernel",
     summary="fine-tuning wide two-layer ReLU networks beside their kernel: weight change, activation gradients and "
@@ -142,7 +136,11 @@ WORKLOAD = Workload(
     identity_version=1,
     parameters=PARAMETERS,
     metrics=METRICS,
-    stages=STAGES,
+    stages=(
+        _stage("pretrain", keeps=True),
+        _stage("finetune", "pretrain", together=_ALIKE),
+        _stage("evaluate", "finetune", together=_ALIKE),
+    ),
     sources=modules_of(workloads="relu_kernel image_data cache", training="draws", theory="arrays relu"),
     identify=identify,
     check=tasks.complaint,

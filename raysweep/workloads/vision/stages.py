@@ -6,7 +6,6 @@ not depend on the source, so one process computes it once for all rows that diff
 """
 
 import copy
-import functools
 import itertools
 import math
 from typing import Any
@@ -50,9 +49,13 @@ def pretrain(rows: Rows, parent: Artifact | None, context: Context) -> Result:
         if hidden is None
         else hidden.descend(optimizer, task.train_pixels, batches, epoch, done)
     )
+
+    def so_far() -> dict[str, Any]:
+        return {"done": done, "loss": float(total), **_state(net, optimizer, hidden)}
+
     for loss in losses:
         done, total = done + 1, total + loss
-        context.checkpoint(functools.partial(_within_epoch, done, total, net, optimizer, hidden))
+        context.checkpoint(so_far)
     mean = float(total) / len(batches)
     if hidden is None:
         metrics = {**_named("source", "", models.examined(net, *_test(task))), "source_training_loss": mean}
@@ -199,13 +202,6 @@ def _test(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _named(role: str, when: str, examined: tuple[float, float]) -> dict[str, float]:
     return {f"{role}_loss{when}": examined[0], f"{role}_accuracy{when}": examined[1]}
-
-
-def _within_epoch(
-    done: int, total: torch.Tensor, net: Net, optimizer: torch.optim.Optimizer, hidden: masked.Reconstruction | None
-) -> dict[str, Any]:
-    """What a part of an epoch leaves: `done` batches, whose losses have this sum, and the state."""
-    return {"done": done, "loss": float(total), **_state(net, optimizer, hidden)}
 
 
 def _state(net: Net, optimizer: torch.optim.Optimizer, hidden: masked.Reconstruction | None) -> dict[str, Any]:
