@@ -15,6 +15,9 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 
 from raysweep.theory.arrays import Array
 
+ROUNDING = 1e-14
+"""A pivot below it, relative to the kernel, is 0 but for rounding: two samples then are 1e-13 apart, in radians."""
+
 
 def cosines(left: Array, right: Array) -> tuple[Array, Array]:
     """(cosines, products of lengths) of all pairs of rows, (left, right) each; a row of zeros has cosine 0."""
@@ -67,10 +70,6 @@ def residual(features: Array, teachers: Array, weights: Array) -> tuple[Array, A
     across = activations(features[chosen], teachers) @ weights.T
     inside, _ = lapack.dtrtrs(np.tril(factor[:rank, :rank]), across, lower=1)
     return np.clip(whole - (inside**2).sum(0), 0.0, None), whole
-
-
-ROUNDING = 1e-14
-"""A pivot below it, relative to the kernel, is 0 but for rounding: two samples then are 1e-13 apart, in radians."""
 
 
 def solver(inputs: Array) -> Callable[[Array], Array]:

@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike
 
 from raysweep.theory.arrays import Array, cosine_sine
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_SATURATED = 60.0  # a logit whose sigmoid is 1 to the last digit
+
 
 def turned_loss(modes: ArrayLike, spectrum: ArrayLike, angle: ArrayLike) -> Array:
     """‖diag(modes) - diag(spectrum) R(angle)ᵀ‖_F² over the last axis, R as in `turned`; angle has no such axis."""
@@ -92,10 +95,6 @@ def finetune_inflection(spectrum: ArrayLike, target: ArrayLike, penalty: float) 
     nonzero = int((sigma > 0).sum())
     harmful = np.flatnonzero(goal[1:nonzero] > (2 + penalty) * sigma[1:nonzero])
     return 1 + int(harmful[0]) if len(harmful) else nonzero
-
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_SATURATED = 60.0  # a logit whose sigmoid is 1 to the last digit
 
 
 def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike) -> Array:

@@ -14,6 +14,9 @@ from scipy.special import gammaincinv, ndtr
 from raysweep.theory import finetune_mean, pretraining
 from raysweep.theory.arrays import Array, broadcast, cosine_sine, distinct, floats, samples
 
+_POINTS = 2001  # of the trapezoid rule in log S; for these integrands it converges faster than any power
+_CHUNK = 500
+
 
 def closed_form(columns: Mapping[str, Array]) -> dict[str, Array]:
     """risk_{scratch,linear,finetune} and transferability_{linear,finetune} of each row, shape (rows,) each.
@@ -57,10 +60,6 @@ def effective_ridge(ridge: Array, depth: Array, log_scale: Array) -> Array:
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         shrink = np.exp(2 * (layers - 1) / layers * np.asarray(log_scale, float))
         return np.where(np.asarray(ridge) > 0, np.asarray(ridge, float) / shrink, 0.0)
-
-
-_POINTS = 2001  # of the trapezoid rule in log S; for these integrands it converges faster than any power
-_CHUNK = 500
 
 
 def scratch_risk(n: ArrayLike, dim: ArrayLike, noise: ArrayLike, target_norm: ArrayLike = 1.0) -> Array:

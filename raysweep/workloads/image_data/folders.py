@@ -24,6 +24,12 @@ from raysweep.workloads.image_data.in_colour import CIFAR, SITE, SVHN, read_svhn
 from raysweep.workloads.image_data.mnist import Arrays, BadImages, reading
 
 FETCHED = "`raysweep run SPACE --download` fetches it"
+Load = tuple[str, tuple[str, ...], str]  # a file to load: its name, the addresses at which it may be, and its MD5
+ARCHIVES: dict[str, Load] = {
+    kind: (cifar.archive, (f"{SITE}/{cifar.archive}",), cifar.md5) for kind, cifar in CIFAR.items()
+}
+"""The binary versions, as their site names them."""
+SECONDS = 60.0  # that a server may be silent
 
 
 @dataclass(frozen=True)
@@ -143,15 +149,6 @@ def _present(folder: Path, names: tuple[str, ...]) -> dict[str, Path]:
     forms = {name: (name, f"{name}.gz") if name in mnist.FILES else (name,) for name in names}
     there = {name: next((folder / each for each in forms[name] if (folder / each).is_file()), None) for name in names}
     return {name: file for name, file in there.items() if file}
-
-
-Load = tuple[str, tuple[str, ...], str]  # a file to load: its name, the addresses at which it may be, and its MD5
-
-ARCHIVES: dict[str, Load] = {
-    kind: (cifar.archive, (f"{SITE}/{cifar.archive}",), cifar.md5) for kind, cifar in CIFAR.items()
-}
-"""The binary versions, as their site names them."""
-SECONDS = 60.0  # that a server may be silent
 
 
 def fetch(kind: str, path: str, say: Callable[[str], None]) -> None:

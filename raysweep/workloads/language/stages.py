@@ -25,6 +25,8 @@ from raysweep.workloads.rows import Artifact, Context, Result, Rows
 Row = Mapping[str, Any]
 Weights = dict[str, Tensor]  # by name, in the host's memory
 COMPILED_STEPS = 500  # from these on, a compiler gains more time than it takes
+LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
+CURVATURE_SEQUENCES = 64  # held-out ones, in the mean loss whose curvature is measured
 
 
 def trunk(rows: Rows, parent: Artifact | None, context: Context) -> Result:
@@ -107,10 +109,6 @@ def trainer_of(kind: str, row: Row, weights: Mapping[str, Any], factor: Factor, 
     size = 0.0 if config.recomputes() else config.sample_bytes(dropout=dropout > 0, compiled=compiled)
     recipe = Recipe(lr, factor, decay, config.lr_factors(), size, dropout > 0, seed, f"language/{kind}", records=True)
     return Trainer(model.decoder(config, weights, dropout, compiled), model.losses, recipe)
-
-
-LossOf = Callable[[str, str], float]  # of source or target, and of its validation or test part
-CURVATURE_SEQUENCES = 64  # held-out ones, in the mean loss whose curvature is measured
 
 
 def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:

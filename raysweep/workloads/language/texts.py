@@ -17,6 +17,12 @@ RUN = 3  # lines
 LONG_LINE = 20  # bytes; shorter lines occur in unrelated texts
 ALIKE = 0.5
 SEPARATOR = b"\0"  # after every document
+GRAMMAR = 1  # raise it when the same distance gives another text
+WORDS, CLASSES, LONGEST = 128, 16, 8
+LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
+DOCUMENT = 48  # words in a document
+CHUNK = 2**16  # tokens drawn at a time
+SUCCESSORS = 3  # classes that can follow a class
 
 
 class BadText(ValueError):
@@ -111,14 +117,6 @@ def of_bytes(documents: Documents) -> Text:
     """A text whose tokens are the bytes of split documents, with one separator after each document."""
     joined = ((part, SEPARATOR.join(contents) + SEPARATOR) for part, contents in documents.splits.items())
     return Text(documents.digest, {part: np.frombuffer(content, np.uint8) for part, content in joined})
-
-
-GRAMMAR = 1  # raise it when the same distance gives another text
-WORDS, CLASSES, LONGEST = 128, 16, 8
-LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
-DOCUMENT = 48  # words in a document
-CHUNK = 2**16  # tokens drawn at a time
-SUCCESSORS = 3  # classes that can follow a class
 
 
 class Grammar:

@@ -18,6 +18,8 @@ HOLDS, COUPLED, BOTH, UNSTABLE, ESCAPED, PARTIAL = range(6)
 TOLERANCE = 1e-3  # largest distance of a mode from its whole-mode value, relative to the mode's singular values
 
 LOSSES = ("pretrain_loss", "pretrain_loss_after", "finetune_loss", "sensitivity")
+Results = tuple[dict[str, Array], Array]
+AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
 
 
 def losses(columns: Columns) -> dict[str, Array]:
@@ -125,11 +127,6 @@ def _inflection(task: Tasks, tuned: Array) -> Array:
     # fine-tuning to convergence learns every mode, so no inflection of this kind is left (THEORY §5)
     result[tuned & np.isinf(task.time)] = np.nan
     return result
-
-
-Results = tuple[dict[str, Array], Array]
-
-AFTER = ("pretrain_loss_after", "finetune_loss", "sensitivity")
 
 
 def compute(columns: Columns, seeds: Array) -> Results:

@@ -14,6 +14,14 @@ from raysweep.training import draws
 from raysweep.workloads import symmetric
 from raysweep.workloads.declaration import Array, Columns, Cost
 
+FORMS = (
+    "singular values as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
+    "geometric:FIRST:RATIO, linear:FIRST:LAST, each with :COUNT at the end for fewer than dim"
+)
+_KINDS = ("power", "geometric", "linear")
+_STEP_CAP = 1e5
+_FLOPS = 2e10
+
 
 @dataclass(frozen=True)
 class Tasks:
@@ -100,13 +108,6 @@ def product(layers: Array) -> Array:
     return functools.reduce(np.matmul, layers.swapaxes(0, 1))
 
 
-FORMS = (
-    "singular values as in 2,1.5,1 (the rest 0), or power:FIRST:EXPONENT, "
-    "geometric:FIRST:RATIO, linear:FIRST:LAST, each with :COUNT at the end for fewer than dim"
-)
-_KINDS = ("power", "geometric", "linear")
-
-
 @functools.lru_cache(maxsize=4096)
 def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
     """The singular values that `text` names, shape (dim,), read-only; zeros follow if it names fewer.
@@ -164,10 +165,6 @@ def _number(part: str, text: str) -> float:
 def _fits(count: int, dim: int, text: str) -> None:
     if count > dim:
         raise ValueError(f"expected at most dim = {dim} singular values, got {count} in {text!r}")
-
-
-_STEP_CAP = 1e5
-_FLOPS = 2e10
 
 
 def of_rows(columns: Columns) -> Cost:

@@ -33,6 +33,12 @@ NOTHING = {f"{name}{when}": math.nan for when in WHEN for name in (*CURVATURE, *
 """The metrics of a row of which no image is examined."""
 _SHOWN = 21  # points a side of a logged landscape, as a curve keeps 512 points
 Lists = dict[str, dict[int, float]]
+Measures = tuple[dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]
+"""Metrics, what is kept in the artifact, and what is logged."""
+REACH = 1.0
+Directions = Mapping[str, tuple[Tensor, Tensor]]
+FURTHEST = 0.1  # the longest step along the gradient: ten times D's rate 0.01, as in D's App. A
+_STEPS = 20
 
 
 def measured(
@@ -59,10 +65,6 @@ def measured(
     for step in sorted({step for values in lists.values() for step in values}):
         log(step, **{name: values[step] for name, values in lists.items() if step in values})
     return tensors, metrics
-
-
-Measures = tuple[dict[str, float], dict[str, np.ndarray], dict[str, np.ndarray]]
-"""Metrics, what is kept in the artifact, and what is logged."""
 
 
 def _curvature(row: Mapping[str, Any], net: Net, images: tuple[Tensor, Tensor], before: bool) -> Measures:
@@ -105,10 +107,6 @@ def _thinned(values: np.ndarray) -> np.ndarray:
     middle = len(values) // 2
     step = math.ceil(len(values) / _SHOWN)
     return values[middle % step :: step]
-
-
-REACH = 1.0
-Directions = Mapping[str, tuple[Tensor, Tensor]]
 
 
 def directions(net: nn.Module, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -170,10 +168,6 @@ def steepest(surface: np.ndarray) -> float:
     """
     width = 2 * REACH / (len(surface) - 1)
     return float(max(np.abs(np.diff(surface, axis=axis)).max() for axis in (0, 1)) / width)
-
-
-FURTHEST = 0.1  # the longest step along the gradient: ten times D's rate 0.01, as in D's App. A
-_STEPS = 20
 
 
 def variation(net: nn.Module, pixels: Tensor, labels: Tensor) -> float:

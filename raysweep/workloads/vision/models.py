@@ -23,6 +23,9 @@ from raysweep.workloads.image_data.image_folder import torchvision
 from raysweep.workloads.vision import shapes
 from raysweep.workloads.vision.pixels import scaled
 
+LOOKS = 20  # points of the learning curve of fine-tuning; at each of them a net that is not finite is given up
+EXAMINED = 500  # images that are examined at a time
+
 
 class Net(nn.Module):
     """pixels (count, channels, side, side), float32 from -1 to 1 -> outputs, one for each class, (count, classes).
@@ -118,10 +121,6 @@ def _body(model: str, depth: int, colours: int, side: int) -> tuple[nn.Module, n
             side //= 2
         before = out
     return nn.Sequential(*convolutions), nn.Flatten(), before * side**2
-
-
-LOOKS = 20  # points of the learning curve of fine-tuning; at each of them a net that is not finite is given up
-EXAMINED = 500  # images that are examined at a time
 
 
 def optimizer(net: nn.Module, lr: float, row: Mapping[str, Any]) -> torch.optim.SGD:

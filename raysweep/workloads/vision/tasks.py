@@ -37,6 +37,7 @@ IN_WORDS = {
 }
 """What sentences call kinds of pretraining and of labels."""
 FLIPS_IN_WORDS = {UPRIGHT: "no flip", UPSIDE_DOWN: "flip upside down"}
+ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
 
 
 def trained(row: Row) -> bool:
@@ -159,9 +160,6 @@ def _spans(classes: list[int]) -> str:
     """Classes as text, shorter where all numbers between are there."""
     whole = classes == list(range(classes[0], classes[-1] + 1)) and len(classes) > 2
     return f"{classes[0]}-{classes[-1]}" if whole else ", ".join(map(str, classes))
-
-
-ROUNDED = 1.0  # degrees between an angle and the one that a whole number of classes gives
 
 
 def complaint(row: Row) -> tuple[str, str] | None:
