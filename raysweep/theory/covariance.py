@@ -99,8 +99,5 @@ def bound(values: Array, counts: Array, n: Array, difference: Array, deviation: 
     far = spread(values, counts, size, deviation)
     first, rest = difference[:, :groups].sum(1), difference[:, groups:].sum(1)
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = [
-            np.where(part > 0, 2 * factor * part, 0.0)
-            for factor, part in ((far**3 / float(values[groups - 1]) ** 2, first), (far, rest))
-        ]
-    return np.asarray(terms[0] + terms[1])
+        inside = np.where(first > 0, 2 * (far**3 / float(values[groups - 1]) ** 2) * first, 0.0)
+        return np.asarray(inside + np.where(rest > 0, 2 * far * rest, 0.0))

@@ -29,14 +29,12 @@ def get(name: str) -> Workload:
     point = _brought(name, tuple(sys.path))
     try:
         workload = point.load()
-    except ValueError as error:
-        raise InputError("workload", f"{name} cannot be loaded: {error}") from error
     except Exception as error:  # whatever a package does while it is imported
-        raise InputError("workload", f"{name} cannot be loaded: {summary(error)}") from error
+        why = str(error) if isinstance(error, ValueError) else summary(error)
+        raise InputError("workload", f"{name} cannot be loaded: {why}") from error
     if not isinstance(workload, Workload):
-        raise InputError(
-            "workload", f"{name} cannot be loaded: expected a Workload as {point.value}, got {shown(workload)}"
-        )
+        why = f"expected a Workload as {point.value}, got {shown(workload)}"
+        raise InputError("workload", f"{name} cannot be loaded: {why}")
     for metric in workload.metrics:
         check_metric(metric.name, f"workload: {name}")
     return workload

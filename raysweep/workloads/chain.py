@@ -130,12 +130,11 @@ class Chain:
                 raise ValueError(f"{workload}: stage {stage.name} names {min(unknown)}, which is no parameter")
             if stage.until and stage.points is None:
                 raise ValueError(f"{workload}: stage {stage.name} has until = {stage.until!r} and no points")
-        indices = range(len(names))
-        return cls(
-            tuple(ordered),
-            tuple(tuple(name for name, owner in owners.items() if owner == index) for index in indices),
-            tuple(tuple(name for name, owner in measured.items() if owner == index) for index in indices),
+        by_stage = (
+            tuple(tuple(name for name, at in places.items() if at == index) for index in range(len(names)))
+            for places in (owners, measured)
         )
+        return cls(tuple(ordered), *by_stage)
 
     def __len__(self) -> int:
         return len(self.stages)

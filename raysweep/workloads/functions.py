@@ -127,18 +127,16 @@ def _arguments(function: Any, name: str, vectorized: bool) -> list[inspect.Param
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        raise InputError(
-            "workload", f"the arguments of {name} cannot be read; wrap it in a function with def"
-        ) from None
+        why = f"the arguments of {name} cannot be read; wrap it in a function with def"
+        raise InputError("workload", why) from None
     for argument in signature.parameters.values():
         star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(argument.kind.name)
         if star or argument.kind is argument.POSITIONAL_ONLY:
             text = f"{star}{argument.name}" if star else f"{argument.name} before /"
             raise InputError("workload", f"{name} has {text}; expected arguments that each have a name")
         if argument.name in (*TAKEN, "stage", "step") and argument.name != "seed":
-            raise InputError(
-                "workload", f"{name} has an argument {argument.name}, which is a column of the results; rename it"
-            )
+            text = f"an argument {argument.name}, which is a column of the results; rename it"
+            raise InputError("workload", f"{name} has {text}")
     seeds = [key for key in ("seed", *(["seeds"] if vectorized else [])) if key in signature.parameters]
     if not seeds:
         raise InputError("workload", f"{name} has no argument seed, which every function needs: def {name}(…, seed)")

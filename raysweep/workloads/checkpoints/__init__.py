@@ -66,10 +66,8 @@ def identify(stage: str, values: dict[str, Any], row: Mapping[str, Any]) -> dict
     if row["finetune_method"] == "full":
         named |= {"lora_rank", "lora_alpha"}
     identity = {name: value for name, value in values.items() if name not in named}
-    folder = hub.place(str(row["model"]), str(row["revision"]))
-    identity["checkpoint"] = (
-        hub.identity(folder) if folder is not None else f"{row['model']} {row['revision']}, not here"
-    )
+    folder, absent = hub.place(str(row["model"]), str(row["revision"])), f"{row['model']} {row['revision']}, not here"
+    identity["checkpoint"] = hub.identity(folder) if folder is not None else absent
     return identity | {name: data.documents(str(row[name])).digest for name in ("source", "target") if name in identity}
 
 

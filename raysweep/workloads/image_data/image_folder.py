@@ -228,9 +228,8 @@ def _read(file: str) -> str:
             if image.format != "JPEG" or content.rfind(b"\xff\xd9") < content.rfind(b"\xff\xda"):
                 image.load()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise BadImages(
-            f"{file}: expected an image, it is none or cut short ({error})".replace(str(content), "")
-        ) from None
+        why = str(error).replace(str(content), "")
+        raise BadImages(f"{file}: expected an image, it is none or cut short ({why})") from None
     return hashlib.sha256(content).hexdigest()
 
 

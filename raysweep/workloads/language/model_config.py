@@ -162,9 +162,8 @@ def config_of(parameters: Mapping[str, Any]) -> ModelConfig:
     preset = PRESETS[str(parameters["preset"])]
     width = int(parameters["width"]) or preset.width
     if width % preset.head_width:
-        raise ValueError(
-            f"expected a multiple of the head width {preset.head_width} of preset {parameters['preset']}, got {width}"
-        )
+        head = f"the head width {preset.head_width} of preset {parameters['preset']}"
+        raise ValueError(f"expected a multiple of {head}, got {width}")
     return ModelConfig(
         depth=int(parameters["depth"]) or preset.depth,
         width=width,

@@ -45,9 +45,8 @@ def split(documents: Sequence[bytes], name: str) -> Documents:
     """
     hashed = sorted({hashlib.sha256(document).digest(): document for document in documents if document.strip()}.items())
     if len(hashed) < len(SPLITS):
-        raise BadText(
-            f"{name}: expected at least 3 different documents, to train, validate and test on, got {len(hashed)}"
-        )
+        needed = "at least 3 different documents, to train, validate and test on"
+        raise BadText(f"{name}: expected {needed}, got {len(hashed)}")
     held = max(1, round(HELD_OUT * len(hashed)))
     every = [document for _, document in hashed]
     duplicate = near_duplicates(every[: 2 * held], every[2 * held :])

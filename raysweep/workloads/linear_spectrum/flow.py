@@ -46,11 +46,8 @@ def _modes(task: Tasks, rows: Array) -> dict[str, Array]:
     goal = spectrum.goal_modes(start, task.target[rows], penalty)
     end = spectrum.follow(task.weights[rows], goal, (1 + penalty) * task.time[rows, None], depth) ** depth
     after, before = ((end - task.source[rows]) ** 2).sum(1), ((start - task.source[rows]) ** 2).sum(1)
-    return {
-        "pretrain_loss_after": after,
-        "sensitivity": after - before,
-        "finetune_loss": spectrum.turned_loss(end, task.target[rows], task.angle[rows]),
-    }
+    domain = spectrum.turned_loss(end, task.target[rows], task.angle[rows])
+    return dict(zip(AFTER, (after, domain, after - before), strict=True))
 
 
 def _layers(task: Tasks, row: int, seed: int) -> tuple[dict[str, Array], int]:

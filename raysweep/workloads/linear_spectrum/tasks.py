@@ -142,9 +142,8 @@ def read(text: str, dim: int, falling: bool = False) -> np.ndarray:
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"expected finite singular values of at least 0, got {text!r}")
     if falling and (np.diff(values) > 0).any():
-        raise ValueError(
-            f"expected singular values from the largest to the smallest (the order they are learned in), got {text!r}"
-        )
+        order = "from the largest to the smallest (the order they are learned in)"
+        raise ValueError(f"expected singular values {order}, got {text!r}")
     if falling and not values.any():
         raise ValueError(f"expected at least one singular value above 0, got {text!r}")
     spectrum = np.concatenate([values, np.zeros(dim - len(values))])

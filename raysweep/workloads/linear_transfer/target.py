@@ -3,7 +3,7 @@
 import numpy as np
 
 from raysweep.theory import pretraining
-from raysweep.theory.arrays import cosine_sine
+from raysweep.theory.arrays import cosine_sine, floats
 from raysweep.training import draws
 from raysweep.workloads.declaration import Array, Columns
 
@@ -36,10 +36,8 @@ def signs(columns: Columns) -> dict[str, Array]:
     flipping ε the draw at -noise. The other flips are none of their own: that of e_s is that of e_u and ε together, up
     to the sign of everything, and X with a flipped sign is the same as ε with one.
     """
-    return {
-        "overlap_angle": np.asarray(columns["overlap_angle"]) % 180 != 0,
-        "noise": np.asarray(columns["noise"]) != 0,
-    }
+    angle, noise = floats(columns, "overlap_angle", "noise")
+    return {"overlap_angle": angle % 180 != 0, "noise": noise != 0}
 
 
 def log_pretrain_scale(columns: Columns) -> Array:
@@ -47,9 +45,8 @@ def log_pretrain_scale(columns: Columns) -> Array:
 
     The logarithm stays finite for deep networks, where init_scale^depth underflows.
     """
-    return pretraining.log_scale(
-        columns["pretrain_length"], columns["depth"], columns["init_scale"], columns["source_norm"]
-    )
+    names = "pretrain_length", "depth", "init_scale", "source_norm"
+    return pretraining.log_scale(*(columns[name] for name in names))
 
 
 def layer_scale(columns: Columns) -> Array:

@@ -8,8 +8,9 @@ to the last digit however rows are packed, and is no slower at these sizes.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,19 +21,10 @@ from raysweep.training import sizes
 LOOK = 50  # steps between two looks at whether all networks have ended: on a GPU a look waits for it
 GPU_BYTES = 8e9  # what the networks side by side may take on a GPU
 
+Row = Mapping[str, Any]
 Task = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 """(features (nets, width, dim), outputs (nets, width)) -> the loss (nets,) and m times its gradient by outputs (nets,
 width) and by features over the output (nets, width, dim)."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train: output weights at the start, step size over width, most steps, and the loss at which it ends."""
-
-    init_scale: float
-    rate: float
-    steps: int
-    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -44,19 +36,20 @@ class Trained:
     loss: np.ndarray
 
 
-def descend(task: Task, start: Tensor, recipe: Recipe) -> Trained:
+def descend(task: Task, start: Tensor, row: Row) -> Trained:
     """Train networks until the loss of each is at most the tolerance, not finite, or the steps are over.
 
-    start: features before training, (nets, width, dim), with rows of length 1.
+    start: features before training, (nets, width, dim), with rows of length 1. row: has init_scale, learning_rate,
+        steps and tolerance.
     """
-    features, outputs = start, torch.full_like(start[:, :, 0], recipe.init_scale)
+    features, outputs = start, torch.full_like(start[:, :, 0], row["init_scale"])
     alive = torch.ones_like(outputs[:, 0], dtype=torch.bool)
-    for step in range(recipe.steps + 1):
+    for step in range(row["steps"] + 1):
         loss, by_output, over_output = task(features, outputs)
-        alive = alive & (loss > recipe.tolerance) & torch.isfinite(loss)
-        if step == recipe.steps or (step % LOOK == 0 and not alive.any()):
+        alive = alive & (loss > row["tolerance"]) & torch.isfinite(loss)
+        if step == row["steps"] or (step % LOOK == 0 and not alive.any()):
             break
-        move = recipe.rate * alive[:, None]
+        move = row["learning_rate"] * alive[:, None]
         along = (over_output * features).sum(2, keepdim=True)
         shifted = features - (move * outputs)[:, :, None] * (over_output - along * features)
         features, outputs = shifted / shifted.norm(dim=2, keepdim=True), outputs - move * by_output
@@ -112,9 +105,7 @@ def on_samples(inputs: Tensor, labels: Tensor) -> Task:
     return task
 
 
-def side_by_side(
-    count: int, values_each: float, task: Callable[[slice], Task], start: Tensor, recipe: Recipe
-) -> Trained:
+def side_by_side(count: int, values_each: float, task: Callable[[slice], Task], start: Tensor, row: Row) -> Trained:
     """Train `count` networks that start alike, as many at a time as the device holds.
 
     values_each: numbers that each holds at a time. task: that of some of them. start: (width, dim).
@@ -122,5 +113,5 @@ def side_by_side(
     fitting = 1 if start.device.type == "cpu" else max(1, int(GPU_BYTES / (8 * values_each)))
     size = sizes.models(min(count, fitting))
     runs = [slice(first, min(first + size, count)) for first in range(0, count, size)]
-    parts = [descend(task(run), start.expand(run.stop - run.start, *start.shape), recipe) for run in runs]
+    parts = [descend(task(run), start.expand(run.stop - run.start, *start.shape), row) for run in runs]
     return Trained(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Trained)))

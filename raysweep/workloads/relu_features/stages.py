@@ -2,7 +2,6 @@
 stages: pretraining on the source's population, then scratch and linear transfer on samples."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +11,8 @@ from raysweep.theory import relu
 from raysweep.training import draws
 from raysweep.workloads.declaration import DIVERGED, OK, Array
 from raysweep.workloads.relu_features import descent, removed
-from raysweep.workloads.relu_features.descent import Recipe, Task, Trained
+from raysweep.workloads.relu_features.descent import Row, Task, Trained
 from raysweep.workloads.rows import Context, Result, Rows, Stacked
-
-Row = dict[str, Any]
 
 
 def on_sphere(seed: int, role: str, count: int, dim: int) -> Array:
@@ -63,7 +60,7 @@ def pretrain(rows: Rows, parent: None, context: Context) -> Result:
         return descent.on_population(*(_on(each, context.device) for each in (teacher, weights[some])))
 
     values = 5.0 * len(start) * (len(start) + len(teacher))
-    trained = descent.side_by_side(len(rows), values, task, _on(start, context.device), _recipe(row))
+    trained = descent.side_by_side(len(rows), values, task, _on(start, context.device), row)
     pairs = zip(trained.features, weights, strict=True)
     measured = [_measured(features, start, teacher, source) for features, source in pairs]
     metrics = {name: np.array([each[name] for each in measured]) for name in measured[0]}
@@ -133,7 +130,7 @@ def _from_scratch(row: Row, sets: list[tuple[Array, Array]], device: torch.devic
         return descent.on_samples(*(_on(np.stack(each), device) for each in zip(*sets[some], strict=True)))
 
     start = _on(start_of(row), device)
-    return descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), task, start, _recipe(row))
+    return descent.side_by_side(len(sets), 4.0 * row["target_samples"] * len(start), task, start, row)
 
 
 def _refitted(features: Array, outputs: Array, row: Row) -> Callable[[Array, Array], tuple[float, float]]:
@@ -147,13 +144,13 @@ def _refitted(features: Array, outputs: Array, row: Row) -> Callable[[Array, Arr
         hidden = np.maximum(inputs @ features.T, 0)
         rounding = max(hidden.shape) * np.finfo(float).eps  # size of singular values, over the largest, that are noise
         least, *_ = linalg.lstsq(hidden, labels, cond=rounding, lapack_driver="gelsy", check_finite=False)
-        trained = descended(hidden, labels, outputs, _recipe(row)) / len(outputs)
+        trained = descended(hidden, labels, outputs, row) / len(outputs)
         return _risk(kernel, least), _risk(kernel, trained)
 
     return risks
 
 
-def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> Array:
+def descended(hidden: Array, labels: Array, outputs: Array, row: Row) -> Array:
     """Output weights after gradient descent with the features fixed, (width,), by the same recipe as all trainings.
 
     hidden: activations, (samples, width). outputs: weights before, (width,).
@@ -164,20 +161,20 @@ def descended(hidden: Array, labels: Array, outputs: Array, recipe: Recipe) -> A
     """
     samples, width = hidden.shape
     values, basis = linalg.eigh(hidden @ hidden.T / (samples * width), check_finite=False)
-    error, shrink = basis.T @ (hidden @ outputs / width - labels), 1 - recipe.rate * np.maximum(values, 0.0)
+    error, shrink = basis.T @ (hidden @ outputs / width - labels), 1 - row["learning_rate"] * np.maximum(values, 0.0)
 
     def loss(steps: int) -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # a rate that is too large
             return float(((shrink**steps * error) ** 2).mean() / 2)
 
-    low, steps = -1, recipe.steps
-    if loss(steps) <= recipe.tolerance:
+    low, steps = -1, row["steps"]
+    if loss(steps) <= row["tolerance"]:
         while steps - low > 1:
             middle = (low + steps) // 2
-            low, steps = (low, middle) if loss(middle) <= recipe.tolerance else (middle, steps)
+            low, steps = (low, middle) if loss(middle) <= row["tolerance"] else (middle, steps)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         summed = np.where(shrink < 1, (1 - shrink**steps) / (1 - shrink), steps)  # of the errors of all steps
-        return np.asarray(outputs - recipe.rate / samples * (hidden.T @ (basis @ (summed * error))))
+        return np.asarray(outputs - row["learning_rate"] / samples * (hidden.T @ (basis @ (summed * error))))
 
 
 def _kernel(features: Array, row: Row) -> Array:
@@ -191,10 +188,6 @@ def _risk(kernel: Array, weights: Array) -> float:
     teachers = len(kernel) - len(weights)
     signed = np.concatenate([weights, np.full(teachers, -1 / teachers)])
     return max(float(signed @ kernel @ signed), 0.0)
-
-
-def _recipe(row: dict[str, Any]) -> Recipe:
-    return Recipe(row["init_scale"], row["learning_rate"], row["steps"], row["tolerance"])
 
 
 def _on(values: Array, device: torch.device) -> torch.Tensor:

@@ -91,10 +91,9 @@ def evaluate(rows: Rows, parent: Stacked, context: Context) -> Result:
     row = rows.row()
     task = tasks.of_row(row)
     kernel, labels = Kernel(task), task.labels(rows["overlap_angle"], rows["noise"])
-    end_points = (
-        _in_the_limit(row, task, kernel, labels[0]) if np.isinf(row["width"]) else _as_trained(row, task, parent)
-    )
-    return Result(metrics=_all_of(task, kernel, end_points, labels, rows.columns))
+    limit = np.isinf(row["width"])
+    ends = _in_the_limit(row, task, kernel, labels[0]) if limit else _as_trained(row, task, parent)
+    return Result(metrics=_all_of(task, kernel, ends, labels, rows.columns))
 
 
 def _as_trained(row: dict[str, Any], task: Task, parent: Stacked) -> EndPoints:

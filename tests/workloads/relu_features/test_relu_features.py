@@ -56,7 +56,7 @@ def test_risks_are_means_over_fresh_inputs(tmp_path):
     target, tensor = relu(teacher, fresh).mean(1), stages.torch.as_tensor
     inputs = draws.normal(0, "inputs 0", 20, 6)
     labels = relu(teacher, inputs).mean(1) + 0.1 * draws.normal(0, "noise 0", 20)
-    recipe = descent.Recipe(1e-7, 1.0, 60, 1e-6)
+    recipe = {"init_scale": 1e-7, "learning_rate": 1.0, "steps": 60, "tolerance": 1e-6}
     begun = tensor(start)[None]
     net = descent.descend(descent.on_population(tensor(teacher), tensor(weights[None])), begun, recipe)
     features, outputs = net.features[0], net.outputs[0]
@@ -173,7 +173,8 @@ def test_output_weights_descend_as_step_by_step(samples, steps, tolerance):
     stream = np.random.default_rng(3)
     hidden, outputs = np.maximum(stream.standard_normal((samples, 30)), 0), stream.standard_normal(30)
     labels = 0.1 * stream.standard_normal(samples)
-    result = stages.descended(hidden, labels, outputs, descent.Recipe(1.0, 0.8, steps, tolerance))
+    row = {"learning_rate": 0.8, "steps": steps, "tolerance": tolerance}
+    result = stages.descended(hidden, labels, outputs, row)
     weights, taken = outputs.copy(), 0
     while taken < steps and ((hidden @ weights / 30 - labels) ** 2).mean() / 2 > tolerance:
         weights -= 0.8 * hidden.T @ (hidden @ weights / 30 - labels) / samples

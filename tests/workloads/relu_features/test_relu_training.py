@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from raysweep.workloads.relu_features import descent
-from raysweep.workloads.relu_features.descent import Recipe
 
 
 def unit(*shape, seed):
@@ -15,6 +14,7 @@ def unit(*shape, seed):
 
 FEATURES, TEACHER = unit(2, 6, 4, seed=0), unit(5, 4, seed=1)
 OUTPUTS = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 6)))
+RECIPE = {"init_scale": 1e-2, "learning_rate": 0.5, "steps": 400, "tolerance": 1e-4}
 WEIGHTS = torch.tensor([[0.2] * 5, [0.0, 0.0, 1 / 3, 1 / 3, 1 / 3]], dtype=torch.float64)
 
 
@@ -55,7 +55,7 @@ def test_gradients_over_the_population_are_those_of_finite_differences_of_the_lo
 def test_a_training_is_that_of_autograd_step_by_step():
     """Gradient descent at rate x width on both layers; then features are scaled back to length 1."""
     inputs = torch.from_numpy(np.random.default_rng(6).standard_normal((40, 4)))
-    labels, recipe = labels_of(inputs, WEIGHTS[0]), Recipe(1e-2, 0.5, 60, 0.0)
+    labels, recipe = labels_of(inputs, WEIGHTS[0]), {**RECIPE, "steps": 60, "tolerance": 0.0}
     trained = descent.descend(descent.on_samples(inputs[None], labels[None]), FEATURES[:1], recipe)
     features, outputs = FEATURES[0].clone(), torch.full((6,), 1e-2, dtype=torch.float64)
     for _ in range(60):
@@ -75,7 +75,7 @@ def test_networks_side_by_side_end_as_alone_each_at_its_own_tolerance_or_without
     inputs[3] *= 1e4
     labels = torch.stack([labels_of(each, WEIGHTS[0]) for each in inputs])
     labels = labels * torch.tensor([[0.001], [1.0], [30.0], [1.0]])
-    start, recipe = unit(1, 8, 4, seed=8).expand(4, 8, 4), Recipe(1e-7, 0.5, 400, 1e-4)
+    start, recipe = unit(1, 8, 4, seed=8).expand(4, 8, 4), {**RECIPE, "init_scale": 1e-7}
     together = descent.descend(descent.on_samples(inputs, labels), start, recipe)
     for net in range(3):
         alone = descent.descend(descent.on_samples(inputs[net : net + 1], labels[net : net + 1]), start[:1], recipe)
