@@ -2,7 +2,7 @@
 T and the kernel's prediction.
 
 width = inf is the limit m → ∞ at the given init_scale: pretraining and fine-tuning end at closed forms that start from
-one draw of the outputs at initialization, a Gaussian vector (`theory.kernel_transfer`). Nothing is trained.
+one draw of the outputs at initialization, a Gaussian vector (`theory.relu`). Nothing is trained.
 """
 
 from dataclasses import dataclass

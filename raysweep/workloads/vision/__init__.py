@@ -14,7 +14,7 @@ What D leaves open, and what is taken here (D: ResNet-50 with batches of 32, rat
 - deviation: of weights without offsets, the head included; n is the number of target images, as D says. Curvature,
   gradients, landscapes: on `examined_images` training images of the target, in evaluation mode. Eigenvalues are the
   largest ones, not those of the largest size. The step along the gradient goes up to 0.1 (ten times D's rate) in all
-  weights at once. Landscapes reach one filter length; what D's step is a share of is not clear (landscape.py).
+  weights at once. Landscapes reach one filter length; what D's step is a share of is not clear (examination.py).
 """
 
 from collections.abc import Callable, Mapping
