@@ -12,6 +12,7 @@ ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 180, "symbo
 RATE: dict[str, Any] = {**ABOVE_0, "symbol": "η", "searched_by": "optimum"}
 START: dict[str, Any] = {**ABOVE_0, "symbol": "α", "label": "initialization scale"}
 BUDGET: dict[str, Any] = {"unit": "steps", "minimum": 0, "infinite": True, "whole": True}
+STEP = "step size of gradient descent on the target{} (flow: a step count times this is the flow time)"
 SAMPLES = "target samples per dimension: n = round(gamma * dim)"
 TIME: dict[str, Any] = {"unit": "flow time", "minimum": 0, "infinite": True}
 FLOW_LENGTH = Parameter(

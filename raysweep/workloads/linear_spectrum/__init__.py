@@ -22,13 +22,7 @@ DEVIATION: dict[str, Any] = {"minimum": 0, "maximum": 1000, "symbol": "σ"}
 PARAMETERS = (
     common.engine("flow", ENGINES),
     common.FLOW_LENGTH,
-    Parameter(
-        "finetune_lr",
-        float,
-        0.01,
-        "step size of gradient descent on the target (flow: a step count times this is the flow time)",
-        **common.RATE | {"maximum": 1e6},
-    ),
+    Parameter("finetune_lr", float, 0.01, common.STEP.format(""), **common.RATE, maximum=1e6),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=100, symbol="L"),
     Parameter(
         "overlap_angle",

@@ -29,13 +29,7 @@ SYMMETRY = Symmetry(
 PARAMETERS = (
     common.engine("limit", ENGINES),
     common.FLOW_LENGTH,
-    Parameter(
-        "finetune_lr",
-        float,
-        0.01,
-        "step size of gradient descent on the target, scratch too (flow: a step count times this is the flow time)",
-        **common.RATE,
-    ),
+    Parameter("finetune_lr", float, 0.01, common.STEP.format(", scratch too"), **common.RATE),
     Parameter("depth", int, 2, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter("overlap_angle", float, 45.0, "angle between source and target teacher", **common.ANGLE),
     Parameter("gamma", float, 0.5, common.SAMPLES, **common.ABOVE_0, symbol="γ", label="target samples per dimension"),

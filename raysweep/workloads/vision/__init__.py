@@ -29,6 +29,7 @@ from raysweep.workloads.vision.shapes import MODELS
 
 Pretraining, Finetuning, Examination = (partial(Parameter, stage=name) for name in ("pretrain", "finetune", "examine"))
 IMAGES: dict[str, Any] = {"unit": "images", "minimum": 0}
+HEAT_MAPS: dict[str, Any] = {**IMAGES, "label": "Eigen-CAM images"}
 TURN: dict[str, Any] = {"unit": "degrees", "minimum": -360, "maximum": 360}
 ANGLE: dict[str, Any] = {"unit": "degrees", "minimum": 0, "maximum": 90, "infinite": True, "symbol": "θ"}
 LAYERS: dict[str, Any] = {"minimum": 2, "maximum": 64, "symbol": "L"}
@@ -88,14 +89,7 @@ PARAMETERS = (
     Finetuning("finetune_lr", float, 0.01, "rate on the target", **RATE),
     Finetuning("finetune_steps", int, 200, "steps on the target", unit="steps", minimum=0, maximum=10_000_000),
     Finetuning("frozen_layers", int, 0, "layers from the input on that fine-tuning leaves as they are", minimum=0),
-    Examination(
-        "eigen_cam_images",
-        int,
-        0,
-        "test images of the target whose heat maps by Eigen-CAM are made: the first ones",
-        **IMAGES,
-        label="Eigen-CAM images",
-    ),
+    Examination("eigen_cam_images", int, 0, "first test images of the target, for heat maps by Eigen-CAM", **HEAT_MAPS),
     Examination(
         "examined_images",
         int,
