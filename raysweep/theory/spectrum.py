@@ -130,12 +130,6 @@ def follow(weight: ArrayLike, goal: ArrayLike, time: ArrayLike, depth: ArrayLike
     return result
 
 
-def pretrained(spectrum: ArrayLike, length: ArrayLike, init_scale: ArrayLike, depth: ArrayLike) -> Array:
-    """Weight of each mode after pretraining for `length` from layers init_scale·I, by `follow`."""
-    start = np.broadcast_to(init_scale, np.broadcast_shapes(np.shape(init_scale), np.shape(spectrum)))
-    return follow(start, spectrum, length, depth)
-
-
 def goal_modes(modes: ArrayLike, target: ArrayLike, penalty: ArrayLike) -> Array:
     """M = (σ_ft + λ s)/(1+λ), the end of fine-tuning from modes s (all broadcast)."""
     return (np.asarray(target, float) + np.asarray(penalty) * np.asarray(modes, float)) / (1 + np.asarray(penalty))

@@ -77,7 +77,7 @@ def tasks(columns: Columns) -> Tasks:
     of_task = ("depth", "overlap_angle", "noise", "penalty", "finetune_lr", "finetune_steps")
     depth, angle, noise, penalty, lr, steps = floats(columns, *of_task)
     length, init_scale = floats(columns, "pretrain_length", "init_scale")
-    weights = spectrum.pretrained(source, length[:, None], init_scale[:, None], depth[:, None])
+    weights = spectrum.follow(init_scale[:, None], source, length[:, None], depth[:, None])
     noises = np.stack([noise, np.asarray(columns.get("noise_of_even_layers", noise), float)], axis=1)
     return Tasks(source, target, weights, depth, angle, noise, penalty, lr, steps, noises)
 

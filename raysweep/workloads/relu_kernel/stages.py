@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from raysweep.theory import relu
+from raysweep.theory.arrays import floats
 from raysweep.training import devices, draws
 from raysweep.workloads.declaration import DIVERGED, NOT_CONVERGED, OK, Array, Columns
 from raysweep.workloads.relu_kernel import network, tasks
@@ -167,7 +168,10 @@ def _all_of(
     rows = [_of_row(*given, index, *some) for index, some in enumerate(zip(*labels, strict=True))]
     rest = relu.remainder(len(task.target), kernel.smallest, FAILURE)
     metrics = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    metrics["bound_cor63"] = _linear_bound(columns)
+    # 6‖θ_T - θ_S‖/√n; NaN where labels are not linear maps without noise
+    angle, noise, samples = floats(columns, "overlap_angle", "noise", "target_samples")
+    bound = 12 * np.sin(np.deg2rad(angle) / 2) / np.sqrt(samples)
+    metrics["bound_cor63"] = np.where((columns["data"] == SPHERE) & (noise == 0), bound, np.nan)
     return {
         **metrics,
         "bound_rest": np.full(len(rows), rest),
@@ -211,10 +215,3 @@ def _of_row(
         "risk_kernel": risk(zero[1] + kernel.finetuned(target - carried)),
         "output_error": float(np.sqrt(((ends.test[index] - by_kernel) ** 2).mean() / (test**2).mean())),
     }
-
-
-def _linear_bound(columns: Columns) -> Array:
-    """6‖θ_T - θ_S‖/√n; NaN where labels are not linear maps without noise."""
-    apart = 2 * np.sin(np.deg2rad(np.asarray(columns["overlap_angle"], float)) / 2)
-    linear = (columns["data"] == SPHERE) & (np.asarray(columns["noise"], float) == 0)
-    return np.where(linear, 6 * apart / np.sqrt(np.asarray(columns["target_samples"], float)), np.nan)

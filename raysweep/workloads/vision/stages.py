@@ -104,8 +104,10 @@ def evaluate(rows: Rows, parent: Artifact, context: Context) -> Result:
     metrics |= _named("target", "_scratch", from_scratch(row, task, context))
     metrics |= _named("source", "_after", (math.nan, math.nan))
     if row["pretrain"] == tasks.SUPERVISED and pretrained is not None:
-        source = pixels.source(row).to(context.device)
-        metrics |= _named("source", "_after", models.examined(_with_old_head(net, pretrained), *_test(source)))
+        source, old = pixels.source(row).to(context.device), pretrained.tensors()["net"]
+        models.renew_head(net, len(old["head.bias"]), 0, "source")
+        net.head.load_state_dict({name: torch.as_tensor(old[f"head.{name}"]) for name in ("weight", "bias")})
+        metrics |= _named("source", "_after", models.examined(net, *_test(source)))
     metrics["transferability"] = metrics["target_loss_scratch"] - metrics["target_loss"]
     metrics["transferability_accuracy"] = metrics["target_accuracy"] - metrics["target_accuracy_scratch"]
     return Result(metrics=metrics, status=OK if math.isfinite(metrics["target_loss"]) else DIVERGED)
@@ -186,14 +188,6 @@ def from_scratch(row: Row, task: Task, context: Context) -> tuple[float, float]:
         finetuned(net, task, row, 0)
         _from_scratch[key] = models.examined(net, *_test(task))
     return _from_scratch[key]
-
-
-def _with_old_head(net: Net, pretrained: Artifact) -> Net:
-    """A net with the source's head in the place of the target's."""
-    weights = pretrained.tensors()["net"]
-    models.renew_head(net, len(weights["head.bias"]), 0, "source")
-    net.head.load_state_dict({name: torch.as_tensor(weights[f"head.{name}"]) for name in ("weight", "bias")})
-    return net
 
 
 def _test(task: Task) -> tuple[torch.Tensor, torch.Tensor]:
