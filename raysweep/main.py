@@ -155,7 +155,7 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     at a step is empty there, and a stage that rows share stands in each of them. A curve keeps at most 513 steps: of a
     longer one every second, fourth, … and the last.
     """
-    from raysweep.commands import results as rows
+    from raysweep.commands import exchange
     from raysweep.ledger import results_table
     from raysweep.storage import paths
 
@@ -163,9 +163,9 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     if kind == "xarray":
         if curves or output is None:
             raise InputError("--format", "xarray writes the rows to a file; name it with -o, such as rows.nc")
-        _writing(output, lambda: rows.write_dataset(opened, paths.locate(output, "-o")))
+        _writing(output, lambda: exchange.write_dataset(opened, paths.locate(output, "-o")))
         return
-    frame = (rows.curves if curves else rows.table)(opened)
+    frame = (exchange.curves if curves else exchange.table)(opened)
     if output is None:
         _print(results_table.dump(frame, kind))
     else:
@@ -217,9 +217,9 @@ def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], *
     Reports, results, comparisons and `raysweep sync` take it as any other sweep. Choose what the report answers
     by --set, for example --set "analysis=[{optimum: {metric: loss, x: lr}}]".
     """
-    from raysweep.commands import imports
+    from raysweep.commands import exchange
 
-    _show(imports.run(name, storage, dry_run, _sets(sets), **options))
+    _show(exchange.import_runs(name, storage, dry_run, _sets(sets), **options))
 
 
 @cli.command()
@@ -243,10 +243,10 @@ def export(sweep: str, storage: str, **options: Any) -> None:
     With CELL one model goes to a folder that from_pretrained loads. With hub:FOLDER each model becomes a revision of
     raysweep/SWEEP, found with HF_HUB_CACHE=FOLDER. With optuna:URL each row becomes a trial.
     """
-    from raysweep.commands import exports
+    from raysweep.commands import exchange
 
     opened = raysweep.open(sweep, storage)
-    if revisions := _writing(options["target"], lambda: exports.run(opened, **options)):
+    if revisions := _writing(options["target"], lambda: exchange.export(opened, **options)):
         _show(revisions)
 
 

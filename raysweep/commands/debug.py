@@ -17,9 +17,9 @@ from raysweep.storage import files, paths
 from raysweep.storage.sealed import encode
 from raysweep.training import devices
 from raysweep.trial import threads
-from raysweep.trial.computation import Computation
 from raysweep.trial.compute import compute, open_store
 from raysweep.trial.function import Function
+from raysweep.trial.results import Computation
 
 
 def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from raysweep import terminal
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import local_ray, machines, nested_tasks, ray_alive, shipping
+from raysweep.executors import local_ray, machines, shipping
 from raysweep.executors.retry_policy import RetryPolicy
 from raysweep.plan.pack import Pack, PackQueue
 from raysweep.space.resources import Resources
@@ -143,7 +143,7 @@ def run(
             run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()),
         )
         try:
-            with ray_alive.watched(terminal.say):
+            with local_ray.watched(terminal.say):
                 tuner.fit()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -186,7 +186,7 @@ def _trainable(config: dict[str, Any], job: Job, home: str) -> None:
 
         gpus, by = 0, functools.partial(gang.rows, needs)  # the workers hold the GPUs
     devices.show_only(ray.get_gpu_ids() if gpus else [])
-    nested_tasks.refuse()
+    local_ray.refuse_nested_tasks()
     trial_job = replace(job, cpus=needs.threads, gpus=gpus, **sent.changes)
     if "columns" in sent.changes:
         pack = replace(pack, cells=np.arange(len(pack)))

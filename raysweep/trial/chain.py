@@ -23,10 +23,9 @@ from raysweep.stages import trees
 from raysweep.stages.artifacts import Artifact, Stacked
 from raysweep.storage import leases, processes
 from raysweep.trial import short_memory
-from raysweep.trial.computation import WORST, Computation
 from raysweep.trial.context import Context
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.results import Checked, checked
+from raysweep.trial.results import WORST, Checked, Computation, checked
 from raysweep.workloads.declaration import ANY, FAILED, OK, STOPPED, Columns, Workload
 from raysweep.workloads.rows import Rows
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from raysweep.storage import processes
 from raysweep.trial import chain
-from raysweep.trial.computation import Computation
-from raysweep.trial.results import one_number_a_row, statuses
+from raysweep.trial.results import Computation, one_number_a_row, statuses
 from raysweep.workloads.declaration import Columns, Workload
 
 

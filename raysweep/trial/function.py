@@ -15,10 +15,9 @@ import numpy as np
 from raysweep.errors import RaysweepError, shown
 from raysweep.ledger.segments import Curve
 from raysweep.storage import processes
-from raysweep.trial.computation import Computation
 from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.results import number
+from raysweep.trial.results import Computation, number
 from raysweep.workloads import functions
 from raysweep.workloads.declaration import DIVERGED, OK, STOPPED, Columns, Workload
 from raysweep.workloads.function_description import BadName, Description, check_metric
