@@ -39,36 +39,6 @@ class FailedBefore(Exception):
     pass
 
 
-def compute(
-    workload: Workload, columns: Columns, seeds: np.ndarray, store: Any, keep: Sequence[str], **more: Any
-) -> Computation:
-    """Compute rows through all stages. The arguments are those of `Walk`.
-
-    FailedBefore if a stage is needed that has failed TRIES times. InputError if a stage gives back something that does
-    not fit its declaration.
-    """
-    walk = Walk(workload, columns, seeds, store, keep, **more)
-    walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
-    if workload.identify is not None:
-        walk.computation.identities = identities(workload, columns, enumerate(seeds.tolist()))
-    return walk.computation
-
-
-def reach(
-    workload: Workload,
-    columns: Columns,
-    seeds: np.ndarray,
-    store: Any,
-    keep: Sequence[str],
-    stages: Collection[str],
-    errors: Errors | None = None,
-) -> None:
-    """Put kept stages of some rows into the store, and nothing else. stages: their ids; those that continue each other
-    come in order, and all stages before them must be kept. The rest as in `Walk`."""
-    walk = Walk(workload, columns, seeds, store, keep, only=frozenset(stages), errors={} if errors is None else errors)
-    walk.descend(0, np.arange(len(seeds)), [None] * len(seeds))
-
-
 @dataclass
 class _Instance:
     """A distinct stage of some rows, the first of which stands for all, and what it starts from."""
@@ -90,7 +60,8 @@ class Walk:
     keep: the stages that the space keeps in addition.
     rule: how rows are stopped early; None if none is.
     errors: those of walks before, for the same rows or others. Those of this walk are added.
-    only: the kept stages that are computed; None for all that the rows need.
+    only: the ids of the kept stages that are put into the store, and nothing else, where all stages before them are
+        kept; None for all stages that the rows need.
     """
 
     workload: Workload
@@ -100,13 +71,21 @@ class Walk:
     keep: Sequence[str]
     rule: Rule | None = None
     errors: Errors = field(default_factory=dict)
-    only: frozenset[str] | None = None
+    only: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         self._chain, self._kept = self.workload.chain, set(self.workload.chain.kept(self.keep))
         self._stages = RowStages(self.workload, self.columns, self.keep)
         self._looked: dict[str, dict[str, Any] | None] = {}
         self.computation = Computation.empty([metric.name for metric in self.workload.metrics], len(self.seeds))
+
+    def through(self) -> Computation:
+        """What all rows come to. FailedBefore if a stage is needed that has failed TRIES times. InputError if a stage
+        gives back something that does not fit its declaration."""
+        self.descend(0, np.arange(len(self.seeds)), [None] * len(self.seeds))
+        if self.workload.identify is not None and self.only is None:
+            self.computation.identities = identities(self.workload, self.columns, enumerate(self.seeds.tolist()))
+        return self.computation
 
     def descend(self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]) -> None:
         """Take rows through the stage at this place of the chain, each from its parent, and through all later ones."""
@@ -141,7 +120,18 @@ class Walk:
             return self._from_store(kept, call)
         result, context = self._run(index, call, *span)
         self.computation.enter(context.stage, [instance.rows for instance in call], result, context.curve)
-        return _in_memory(result, call, self._chain.stages[index].together is not None and not span)
+        together = self._chain.stages[index].together is not None and not span
+        return [
+            Artifact(  # its tensors stay where the function left them
+                partial(result.entry, position) if together else lambda: result.tensors,
+                {name: float(values[position]) for name, values in result.metrics.items()},
+                str(result.status[position]),
+                {},
+                instance.parent,
+                (result, position) if together else None,
+            )
+            for position, instance in enumerate(call)
+        ]
 
     def _points(
         self, index: int, rows: np.ndarray, parents: Sequence[Artifact | None]
@@ -196,7 +186,7 @@ class Walk:
             return groups
         calls = []
         for group in groups:
-            size = max(1, int(_function(stage.size)(self._rows(index, group))))
+            size = max(1, int(function_at(stage.size)(self._rows(index, group))))
             calls += [group[first : first + size] for first in range(0, len(group), size)]
         return calls
 
@@ -226,7 +216,7 @@ class Walk:
         parents = [instance.parent for instance in call if instance.parent is not None]
         parent = Stacked(parents) if parents and self._chain.stacked(index) else call[0].parent
         with processes.children_end():
-            returned = _function(stage.run)(rows, parent, context)
+            returned = function_at(stage.run)(rows, parent, context)
         result = checked(self.workload, index, returned, rows)
         context.curve.tell()
         for position in np.flatnonzero(context.stopped).tolist():
@@ -254,15 +244,9 @@ class Walk:
             code = code_version(self.workload, self._chain.stages[stage.index])
             declared = self._chain.metrics[stage.index]
             self.computation.enter_stored(stage.stage, stage.id, instance.rows, meta, declared, code)
-            artifacts.append(
-                Artifact(
-                    partial(self._tensors, stage, instance),
-                    meta.get("metrics", {}),
-                    meta.get("status", OK),
-                    meta.get("curve", {}),
-                    instance.parent,
-                )
-            )
+            metrics, status, curve = meta.get("metrics", {}), meta.get("status", OK), meta.get("curve", {})
+            read = partial(self._tensors, stage, instance)
+            artifacts.append(Artifact(read, metrics, status, curve, instance.parent))
         return artifacts
 
     def _look(self, stage: str) -> dict[str, Any] | None:
@@ -338,22 +322,7 @@ class Walk:
         return described if stage.point is None else {**described, "point": stage.point}
 
 
-def _in_memory(result: Checked, call: Sequence[_Instance], together: bool) -> list[Artifact]:
-    """The artifacts of stages that are not kept: their tensors stay where the function left them."""
-    return [
-        Artifact(
-            partial(result.entry, position) if together else lambda: result.tensors,
-            {name: float(values[position]) for name, values in result.metrics.items()},
-            str(result.status[position]),
-            {},
-            instance.parent,
-            (result, position) if together else None,
-        )
-        for position, instance in enumerate(call)
-    ]
-
-
-def _function(path: str) -> Callable[..., Any]:
+def function_at(path: str) -> Callable[..., Any]:
     """The function "module:function". InputError, as it would be an error of every row, if it cannot be imported."""
     module, _, name = path.partition(":")
     try:

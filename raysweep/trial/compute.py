@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.storage import processes
-from raysweep.trial import chain
+from raysweep.trial.chain import Walk, function_at
 from raysweep.trial.results import Computation, one_number_a_row, statuses
 from raysweep.workloads.declaration import Columns, Workload
 
@@ -21,7 +20,7 @@ def compute(
     """Compute a table of rows: their metrics (closed forms as NAME_theory), statuses and curves.
 
     store: the stage store (or a gang's view of it), or its address; not used for a workload that stores no stages.
-    columns, seeds, keep, more: as in `chain.Walk`.
+    columns, seeds, keep, more: as in `Walk`.
 
     InputError or RuntimeError if the workload gives back anything else.
     """
@@ -29,7 +28,7 @@ def compute(
         computation = _table(workload, columns, seeds)
     else:
         stages = open_store(workload, store, "", keep) if isinstance(store, str) else store
-        computation = chain.compute(workload, columns, seeds, stages, keep, **more)
+        computation = Walk(workload, columns, seeds, stages, keep, **more).through()
     if workload.closed_form is None:
         return computation
     theory = {
@@ -49,9 +48,8 @@ def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) 
 
 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:
-    module, _, function = workload.compute.partition(":")
     with processes.children_end():
-        metrics, status = getattr(importlib.import_module(module), function)(columns, seeds)
+        metrics, status = function_at(workload.compute)(columns, seeds)
     return replace(
         Computation.empty((), len(seeds)),
         metrics={name: one_number_a_row(workload.name, name, each, columns, seeds) for name, each in metrics.items()},

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from raysweep.errors import RaysweepError, shown
-from raysweep.ledger.segments import Curve
 from raysweep.storage import processes
 from raysweep.trial.context import Context, Log
 from raysweep.trial.early_stopping import Rule
-from raysweep.trial.results import Computation, number
+from raysweep.trial.results import Checked, Computation, number
 from raysweep.workloads import functions
 from raysweep.workloads.declaration import DIVERGED, OK, STOPPED, Columns, Workload
 from raysweep.workloads.function_description import BadName, Description, check_metric
@@ -59,10 +58,7 @@ class Function:
         call = _OF_RUN.setdefault(self.run, self.code) if self.run else self.code
         seed, logs = _asks(call, self.vectorized)
         calls = [np.arange(len(seeds))] if self.vectorized else [np.asarray([i]) for i in range(len(seeds))]
-        metrics_of_calls: list[dict[str, np.ndarray]] = []
-        curves: list[dict[str, Curve]] = []
-        stopped: list[np.ndarray] = []
-        finite: list[np.ndarray] = []
+        computation = Computation.empty(self.description.returned or (), len(seeds))
         for rows in calls:
             name = functions.stage_name(self.description.name)
             context = Context(name, len(rows), together=self.vectorized, rule=rule)
@@ -74,19 +70,12 @@ class Function:
             returned = self._called(call, given)
             context.curve.tell()
             metrics = self._metrics(returned, len(rows), bool(context.stopped.all()))
-            finite.append(np.ones(len(rows), dtype=bool))
+            status = np.where(context.stopped, STOPPED, OK).astype(object)
             for metric, values in metrics.items():
                 if not (isinstance(returned, Mapping) and returned[metric] is None):
-                    finite[-1] &= np.isfinite(values)
-            names = self.description.returned or ()
-            metrics_of_calls.append({name: np.full(len(rows), np.nan) for name in names} | metrics)
-            stopped.append(context.stopped)
-            curves += [{context.stage: context.curve.of_row(i)} if context.curve else {} for i in range(len(rows))]
-        metrics = {name: np.concatenate([each[name] for each in metrics_of_calls]) for name in metrics_of_calls[0]}
-        status = np.full(len(seeds), OK, dtype=object)
-        status[np.concatenate(stopped)] = STOPPED
-        status[~np.concatenate(finite)] = DIVERGED
-        return Computation(metrics, status, [{} for _ in seeds], curves, {})
+                    status[~np.isfinite(values)] = DIVERGED
+            computation.enter(context.stage, rows[:, None], Checked(None, metrics, status), context.curve)
+        return computation
 
     def _called(self, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
         """What a call returns. What would end the whole sweep is an error of its row."""

@@ -137,7 +137,7 @@ def attempt(job: Job, cells: np.ndarray, seeds: np.ndarray, view: Callable[[Any]
     rows = []
     for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
         metrics = {name: values[i] for name, values in lists.items() if name not in computation.lacking.get(i, ())}
-        row = new_row(job, int(cell), int(seed), str(computation.status[i]), seconds, metrics)
+        row = new_row(job, cell, seed, str(computation.status[i]), seconds, metrics)
         if row["status"] == FAILED:
             row["error"] = f"{job.workload} gave the status failed, and no error"
         if computation.stages[i]:
@@ -205,15 +205,16 @@ def outcomes(
             trace = str(error)
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             trace = traceback.format_exc(limit=0 if brief else None)
+        if out_of_memory := short_memory.is_short(trace):
+            free_memory()
         if smaller := short_memory.smaller(job.halvings, trace):
             job = replace(job, halvings=smaller)
-            free_memory()
             continue
-        tries -= 1
-        together = f"{counted(len(seeds), noun)} cannot be computed together"
-        problem = problem_of(trace, together if len(seeds) > 1 else f"a {noun} cannot be computed", brief)
-        errors = errors_of_stages(job, cells, seeds)
-        if any(errors):
+        tries, problem = tries - 1, error_text(trace)
+        if out_of_memory or not brief:
+            what = f"{counted(len(seeds), noun)} cannot be computed together"
+            log.LOGGER.error("%s:\n%s", what if len(seeds) > 1 else f"a {noun} cannot be computed", problem)
+        if any(errors := errors_of_stages(job, cells, seeds)):
             left = np.asarray([not error for error in errors])
             others = iter(outcomes(job, cells[left], seeds[left], attempt, noun, True) if left.any() else [])
             return [Failed(error) if error else next(others) for error in errors]
@@ -228,10 +229,8 @@ def errors_of_stages(job: Job, cells: np.ndarray, seeds: np.ndarray) -> list[str
     failed = {stage: error_text(tracebacks[-1]) for stage, tracebacks in job.errors.items() if len(tracebacks) >= TRIES}
     if not failed:
         return []
-    store = job.open_store()
-    return errors_of_rows(
-        job, cells, seeds, failed, lambda stage: stage not in failed and store.look(stage) is not None
-    )
+    look = job.open_store().look
+    return errors_of_rows(job, cells, seeds, failed, lambda stage: stage not in failed and look(stage) is not None)
 
 
 def errors_of_rows(
@@ -246,17 +245,6 @@ def errors_of_rows(
         needed = lacking(workload, chain, {stage.id for stage in chain if is_there(stage.id)})
         errors.append(next((failed[stage.id] for stage in needed if stage.id in failed), ""))
     return errors
-
-
-def problem_of(trace: str, what: str, brief: bool = False) -> str:
-    """A traceback as it is recorded, and logged unless `brief`. Where memory was short, that is freed."""
-    problem = error_text(trace)
-    out_of_memory = short_memory.is_short(trace)
-    if out_of_memory or not brief:
-        log.LOGGER.error("%s:\n%s", what, problem)
-    if out_of_memory:
-        free_memory()
-    return problem
 
 
 def lost(what: str, ending: str) -> str:
@@ -274,14 +262,14 @@ def lost_rows(job: Job, cells: np.ndarray, seeds: np.ndarray, ending: str) -> li
 
 
 def failed_row(job: Job, cell: int, seed: int, error: str, seconds: float = 0.0) -> Row:
-    return {**new_row(job, int(cell), int(seed), FAILED, seconds, {}), "error": error}
+    return {**new_row(job, cell, seed, FAILED, seconds, {}), "error": error}
 
 
 def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
     """A row as the ledger keeps it. cell: its position in the job's table."""
     row: Row = {
         "cell": job.cell_ids[cell],
-        "seed": seed,
+        "seed": int(seed),
         "status": status,
         "attempt": job.attempt,
         "seconds": seconds,
@@ -295,6 +283,5 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
 
 def free_memory() -> None:
     gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None:
+    if torch := sys.modules.get("torch"):
         torch.cuda.empty_cache()  # does nothing if CUDA was never used

@@ -80,13 +80,13 @@ class Computation:
             {},
         )
 
-    def enter(self, stage: str, rows: Sequence[np.ndarray], result: Checked, curve: context.Curve) -> None:
+    def enter(self, stage: str, rows: Sequence[np.ndarray] | np.ndarray, result: Checked, curve: context.Curve) -> None:
         """Enter the result of one call of a stage that is not kept, and what it logged. rows: for each entry of the
         result the numbers of the rows that share it."""
         each = np.concatenate(rows)
         entry = np.repeat(np.arange(len(rows)), [len(some) for some in rows])
         for name, values in result.metrics.items():
-            self.metrics[name][each] = values[entry]
+            self.metrics.setdefault(name, np.full(len(self.status), np.nan))[each] = values[entry]
         if not curve and all(word == OK for word in result.status):
             return
         for row, position in zip(each.tolist(), entry.tolist(), strict=True):

@@ -24,8 +24,8 @@ from raysweep.plan.pack import Pack
 from raysweep.plan.row_stages import RowStages
 from raysweep.storage import leases
 from raysweep.training import devices
-from raysweep.trial import chain, child_process, log, short_memory, threads
-from raysweep.trial.chain import Errors
+from raysweep.trial import child_process, log, short_memory, threads
+from raysweep.trial.chain import Errors, Walk
 from raysweep.trial.pack import (
     Failed,
     Job,
@@ -219,7 +219,7 @@ def put_stages(
     columns, store = {name: values[cells] for name, values in job.columns.items()}, job.open_store()
     store.provenance["trial"] = {"cpus": job.cpus * workers, "gpus": job.gpus * workers}  # no row has its time
     with short_memory.less(job.halvings):
-        chain.reach(job.declaration(), columns, seeds, view(store), job.keep, stages, job.errors)
+        Walk(job.declaration(), columns, seeds, view(store), job.keep, errors=job.errors, only=stages).through()
 
 
 def _put_stages_apart(job: Job, pack: Pack, cells: np.ndarray, seeds: np.ndarray) -> None:

@@ -30,7 +30,7 @@ def table(*rows):
 
 def compute(columns, seeds, store=None, keep=()):
     """The metrics and the status of rows, through all stages."""
-    result = chain.compute(WORKLOAD, columns, seeds, store, keep)
+    result = chain.Walk(WORKLOAD, columns, seeds, store, keep).through()
     return result.metrics, result.status
 
 

@@ -29,7 +29,7 @@ def row(**parameters):
 
 def compute(columns, seeds, store):
     """The metrics and the status of rows, through all stages."""
-    result = chain.compute(WORKLOAD, columns, seeds, store, ())
+    result = chain.Walk(WORKLOAD, columns, seeds, store, ()).through()
     return result.metrics, result.status
 
 
@@ -55,7 +55,7 @@ def identity(row, seed):
 def pretrained(row, seed, store):
     """A row's pretraining, in the form in which the stage gave it, from the store or computed now."""
     needed = [stage.id for stage in stages(row, seed)]
-    chain.reach(WORKLOAD, columns_of(row), np.array([seed]), store, (), needed)
+    chain.Walk(WORKLOAD, columns_of(row), np.array([seed]), store, (), only=needed).through()
     entry = store.fetch(needed[-1])
     return trees.unflatten(entry.tensors(), entry.meta["tree"])
 

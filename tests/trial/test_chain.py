@@ -35,7 +35,7 @@ def three(**options):
 
 def compute(made, rows, store=None, keep=()):
     """Rows with their seeds (0 by default)."""
-    return chain.compute(made, table(made, *rows), np.array([row.get("seed", 0) for row in rows]), store, keep)
+    return chain.Walk(made, table(made, *rows), np.array([row.get("seed", 0) for row in rows]), store, keep).through()
 
 
 def grid(**axes):
@@ -268,9 +268,9 @@ def test_stages_can_be_put_into_the_store_with_those_before_and_nothing_else(tmp
     made = trained(keeps=True)
     rows, seeds = table(made, {"epochs": 4}, {"epochs": 2, "rate": 1}), np.array([7, 7])
     stages, others = (RowStages(made, rows).of_row(row, 7) for row in (0, 1))
-    chain.reach(made, rows, seeds, Store(tmp_path), (), [stages[0].id, stages[1].id, others[0].id])
+    chain.Walk(made, rows, seeds, Store(tmp_path), (), only=[stages[0].id, stages[1].id, others[0].id]).through()
     assert set(Store(tmp_path).stages()) == {stages[0].id, stages[1].id, others[0].id}
-    chain.reach(made, rows, seeds, Store(tmp_path), (), [stages[2].id, stages[3].id])
+    chain.Walk(made, rows, seeds, Store(tmp_path), (), only=[stages[2].id, stages[3].id]).through()
     assert sorted((call.rows[0]["rate"], call.point) for call in CALLS) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 1)]
 
 

@@ -54,7 +54,7 @@ def taken(answer, keep, folder, workload=None, rows=1):
     TAKEN.clear()
     columns = {"a": np.arange(rows), "b": np.zeros(rows, int)}
     store = Store(folder) if keep else None
-    chain.compute(workload or made(), columns, np.zeros(rows, int), store, ("give",) if keep else ())
+    chain.Walk(workload or made(), columns, np.zeros(rows, int), store, ("give",) if keep else ()).through()
     (result,) = TAKEN
     return result
 
@@ -171,7 +171,7 @@ def test_what_a_stage_changes_in_place_reaches_no_other_row(zeros, keep, tmp_pat
     columns = {"a": np.zeros(2, int), "b": np.arange(2)}
     if not keep:
         with pytest.raises((ValueError, RuntimeError), match="read-only|changed tensors .* in place"):
-            chain.compute(made(), columns, np.zeros(2, int), None, ())
+            chain.Walk(made(), columns, np.zeros(2, int), None, ()).through()
         return
-    chain.compute(made(), columns, np.zeros(2, int), Store(tmp_path), ("give",))
+    chain.Walk(made(), columns, np.zeros(2, int), Store(tmp_path), ("give",)).through()
     assert [each["changed"].tolist() for each in TAKEN] == [[1.0, 1.0]] * 2

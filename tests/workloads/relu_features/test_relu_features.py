@@ -25,7 +25,7 @@ def columns_of(*rows):
 def computed(store, *rows, seeds=None):
     """The metrics and statuses of rows."""
     seeds = np.zeros(len(rows), int) if seeds is None else np.asarray(seeds)
-    computation = chain.compute(WORKLOAD, columns_of(*rows), seeds, Store(store), ())
+    computation = chain.Walk(WORKLOAD, columns_of(*rows), seeds, Store(store), ()).through()
     return computation.metrics, [str(status) for status in computation.status]
 
 
