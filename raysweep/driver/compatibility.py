@@ -120,14 +120,14 @@ def _whole_difference(old: Space, new: Space) -> Iterator[tuple[str, str]]:
 def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:
     """Compare the conditions of axes on the values that both spaces have on their axes. Other values are ignored."""
     for name in sorted({*old.when, *new.when}):
+        conditions = (space.when.get(name, {}) for space in (old, new))
         before, after = (
-            {
-                other: {value for value in values if _has_both(old, new, other, value)}
-                for other, values in space.when.get(name, {}).items()
-            }
-            for space in (old, new)
+            {other: {one for one in values if _has_both(old, new, other, one)} for other, values in condition.items()}
+            for condition in conditions
         )
         if before != after:
-            condition = f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell"
-            return f"axes.{name}.when", condition
+            return (
+                f"axes.{name}.when",
+                f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell",
+            )
     return None

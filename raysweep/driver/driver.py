@@ -90,9 +90,8 @@ class Driver:
         address.check(self._uri, self.record, self.folder.parent, self._say)
         storage = self.folder.parent
         self._new_storage = isinstance(storage, Path) and not storage.exists()  # a bucket has no folders
-        record = self.record or records.create(
-            self.folder, self.space, self.cells, self.options, self._uri, self._new_storage
-        )
+        asked = self.folder, self.space, self.cells, self.options
+        record = self.record or records.create(*asked, self._uri, self._new_storage)
         self._sweep = Sweep(self.folder, record, self.space if self.part else None)
         # the thread that hears signals may call it too; a local name, so that all rows are freed with this object
         stop = signal_handlers.once(self._stop)
@@ -165,7 +164,7 @@ class Driver:
             temporary.clear_leftovers()
             strays = [self._state.strays] if self._state.strays and not self.part else []
             self._say_each(dict.fromkeys([*notes, *self._state.notes, *strays]))
-            self._stages = SharedStages(self.folder, current, self._state, self.options.on_code_change, self._say)
+            self._stages = SharedStages(current, self._state, self.options.on_code_change, self._say)
             self._stages.add_metrics()
             self._pending = self._stages.claim(self._state.missing())
             if self._pending.rows and self._state.workload.function and not self.function:
@@ -231,10 +230,8 @@ class Driver:
                 from raysweep.executors import inline
 
                 if apart := self._is_deadly():
-                    self._say(
-                        f"{self._sweep.name}: a process died while it computed rows; they are computed in child "
-                        "processes, and a row that kills two of them has failed"
-                    )
+                    how = "they are computed in child processes, and a row that kills two of them has failed"
+                    self._say(f"{self._sweep.name}: a process died while it computed rows; {how}")
                 with signs.computing(self.folder):
                     inline.run(queue, job, self._on_done, apart)
             if queue.held_back:
@@ -380,10 +377,5 @@ def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[st
     """Log the rest of a sweep to MLflow, with progress. Returns a line about what MLflow still lacks, or None."""
     from raysweep.ledger import results_table
 
-    return logging.close(
-        results_table.dump(sweep.results(state), "csv"),
-        state.statuses(),
-        "KILLED" if state.missing_rows else "FINISHED",
-        Phase(sweep.folder, "mirror", logging.counts),
-        say,
-    )
+    results, shown = results_table.dump(sweep.results(state), "csv"), Phase(sweep.folder, "mirror", logging.counts)
+    return logging.close(results, state.statuses(), "KILLED" if state.missing_rows else "FINISHED", shown, say)

@@ -68,10 +68,8 @@ def learn(sweep: str, state: State, job: Job, say: Callable[[str], None], apart:
     space = state.space
     present = learned(space, state)
     if present is None and state.missing_rows and can_measure(state.cells):
-        say(
-            f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in "
-            f"{'a child of ' * apart}this process"
-        )
+        where = f"{'a child of ' * apart}this process"
+        say(f"{sweep}: what a row of {space.workload} costs is not known yet; the first ones are computed in {where}")
         measure(state, job, apart)
         lasted = max((row["seconds"] for row in state.failures()), default=0.0)
         present = learned(space, state) or _with(space, None, lasted)  # if all failed, the others may last as long
@@ -113,7 +111,7 @@ def measure(state: State, job: Job, apart: bool = False) -> None:
 
     def enter(rows: list[segments.Row]) -> None:
         nonlocal good, job
-        well = _good(rows)
+        well = [row for row in rows if row["status"] != FAILED]
         for row in [] if good or well else rows:
             if (mark := f"{Unusable.__module__}.{Unusable.__qualname__}: ") in row.get("error", ""):
                 cell = state.cells.parameters(state.position[row["cell"]])
@@ -149,27 +147,25 @@ def _one_by_one(job: Job, packs: Sequence[Pack]) -> Iterator[list[segments.Row]]
         job = _with_metrics(job, rows)
 
 
-def _good(rows: Sequence[segments.Row]) -> list[segments.Row]:
-    return [row for row in rows if row["status"] != FAILED]
-
-
 def _with_metrics(job: Job, rows: Sequence[segments.Row]) -> Job:
     """The job, with the metrics that the first good row tells."""
-    if (well := _good(rows)) and job.function and job.function.description.returned is None:
-        description = replace(job.function.description, returned=tuple(well[0]["metrics"]))
+    well = next((row for row in rows if row["status"] != FAILED), None)
+    if well and job.function and job.function.description.returned is None:
+        description = replace(job.function.description, returned=tuple(well["metrics"]))
         return replace(job, function=replace(job.function, description=description))
     return job
 
 
 def _candidates(state: State) -> Iterator[Pack]:
     pending = state.missing().indices
+    if state.workload.function and state.workload.function.vectorized:
+        seed, cells = next(iter(pending.items()))
+        yield pack_of(state.cells, cells[:TOGETHER], seed)
+        return
     rows = [(seed, cell) for seed, cells in pending.items() for cell in cells.tolist()]
     for place in dict.fromkeys([0, len(rows) - 1, len(rows) // 2][:TRIED]):
         seed, cell = rows[place]
-        several = pending[seed][:TOGETHER] if state.workload.function and state.workload.function.vectorized else None
-        yield pack_of(state.cells, np.asarray([cell]) if several is None else several, seed)
-        if several is not None:
-            return
+        yield pack_of(state.cells, np.asarray([cell]), seed)
 
 
 def can_measure(cells: Cells) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from raysweep.search.slices import Slice
 USUAL = 1000  # more draws than this are allowed to a cell by those who do not want to say how many
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """A number of rows, and their declared seconds on one core or GPU."""
 
     rows: int
@@ -41,18 +41,16 @@ class Outlook:
 
 def outlook(state: State, pending: PendingRows) -> Outlook:
     plan = state.likely_plan
-    begun = len(plan.rounds) > 1
     counts = plan.counts.copy()
     counts[list(plan.open_cells)] = len(state.space.seeds)
     least, most = Amount(pending.rows, pending.seconds), _missing(state, counts)
     if (left := state.space.budget.get("rows", math.inf) - plan.spent["rows"] + least.rows) < most.rows:
         most = Amount(int(left), most.seconds * left / most.rows)
-    if begun:
-        likely = _missing(state, plan.expected)
-        return Outlook(least, Amount(min(likely.rows, most.rows), min(likely.seconds, most.seconds)), most)
-    usual = _missing(state, np.minimum(counts, USUAL)) if counts.max(initial=0) > USUAL else most
-    rows = min(math.sqrt(least.rows * usual.rows), most.rows)
-    seconds = min(math.sqrt(least.seconds * usual.seconds), most.seconds)
+    if len(plan.rounds) > 1:
+        rows, seconds = map(min, _missing(state, plan.expected), most)
+    else:
+        usual = _missing(state, np.minimum(counts, USUAL)) if counts.max(initial=0) > USUAL else most
+        rows, seconds = map(min, np.sqrt(np.multiply(least, usual)).tolist(), most)
     return Outlook(least, Amount(round(rows), seconds), most)
 
 
@@ -77,21 +75,18 @@ def _missing(state: State, counts: np.ndarray) -> Amount:
 
 def before_line(state: State, pending: PendingRows) -> str:
     """A line about what is likely to be computed, for a dry run and the beginning of a run."""
-    ahead, has_costs = outlook(state, pending), state.workload.has_costs
-    unit = f" of one {'GPU' if any(needs.gpus for needs in state.cells.needs) else 'core'}" if has_costs else ""
+    ahead, costs = outlook(state, pending), state.workload.has_costs
+    least, likely, most = (_in_words(amount, costs) for amount in (ahead.least, ahead.likely, ahead.most))
+    unit = f" of one {'GPU' if any(needs.gpus for needs in state.cells.needs) else 'core'}" if costs else ""
     why = "as the rows so far tell" if len(state.likely_plan.rounds) > 1 else "a guess between both: no row tells yet"
-    return (
-        f"{verdict.asked_for(state.space)}: at least {_in_words(ahead.least, has_costs)} in this round, at most "
-        f"{_in_words(ahead.most, has_costs)}{unit}; about {_in_words(ahead.likely, has_costs)} ({why})"
-    )
+    asked = verdict.asked_for(state.space)
+    return f"{asked}: at least {least} in this round, at most {most}{unit}; about {likely} ({why})"
 
 
 def line(state: State, pending: PendingRows) -> str:
-    return before_line(state, pending) if len(state.likely_plan.rounds) == 1 else _after_line(state, pending)
-
-
-def _after_line(state: State, pending: PendingRows) -> str:
-    ahead = outlook(state, pending)
+    """A line about what the rows so far tell; before there are any, `before_line`."""
+    if len(state.likely_plan.rounds) == 1:
+        return before_line(state, pending)
     steps = state.likely_plan.slices
     still = [pair for pair in steps if pair[1].state == OPEN]
     ended = Counter(step.state for _, step in steps if step.state not in (OPEN, REACHED))
@@ -107,7 +102,8 @@ def _after_line(state: State, pending: PendingRows) -> str:
         text += f", {worst}"
     unknown = sum(1 for _, step in still if step.needed is None)
     without = f" (without {counted(unknown, 'slice')} of which nothing can be told yet)" if unknown else ""
-    return f"{text}; about {_in_words(ahead.likely, state.workload.has_costs)} to come{without}"
+    likely = _in_words(outlook(state, pending).likely, state.workload.has_costs)
+    return f"{text}; about {likely} to come{without}"
 
 
 def _worst(pairs: Sequence[tuple[Slice, Step]], state: State) -> str:

@@ -40,10 +40,8 @@ class Placement:
         if self.executor == "inline":
             hint = "" if self.asked else "; --executor ray for Ray Tune"
             return f"{size}, in this process, estimated {duration(seconds)}{hint}"
-        return (
-            f"{size}, Ray Tune with {counted(self.trials, 'trial')} at a time, estimated "
-            f"{duration(wall_seconds(packs, self.trials, seconds))}"
-        )
+        wall = duration(wall_seconds(packs, self.trials, seconds))
+        return f"{size}, Ray Tune with {counted(self.trials, 'trial')} at a time, estimated {wall}"
 
 
 def choose_executor(options: Options, seconds: float, cells: Cells) -> str:
@@ -66,9 +64,8 @@ def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) 
 
     room = ray_tune.connect(options.workers, cells.needs, options.say)
     if room.now < room.trials:
-        options.say(
-            f"{room.now} of {room.trials} trials at a time fit the machines that are up; others are yet to come"
-        )
+        now = f"{room.now} of {room.trials} trials at a time fit the machines that are up"
+        options.say(f"{now}; others are yet to come")
     return Placement("ray", room.trials, True, room.per_machine)
 
 

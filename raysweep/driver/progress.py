@@ -71,8 +71,7 @@ class Shown(abc.ABC):
         """How many are done, and how many there are."""
 
     def __enter__(self) -> Self:
-        show = self._show_in_notebook if terminal.in_notebook() else self._show_plain
-        thread = threading.Thread(target=self._show_live if sys.stderr.isatty() else show, daemon=True)
+        thread = threading.Thread(target=self._show_live if sys.stderr.isatty() else self._show_lines, daemon=True)
         thread.start()
         self._thread = thread
         return self
@@ -82,14 +81,12 @@ class Shown(abc.ABC):
         if self._thread is not None:
             self._thread.join()
 
-    def _show_plain(self) -> None:
-        while not self._stop.wait(PLAIN_EVERY):
-            terminal.say(self.line())
-
-    def _show_in_notebook(self) -> None:
-        while not self._stop.wait(LIVE_EVERY):
-            terminal.update(self.line())
-        terminal.update("")
+    def _show_lines(self) -> None:
+        in_notebook = terminal.in_notebook()
+        while not self._stop.wait(LIVE_EVERY if in_notebook else PLAIN_EVERY):
+            (terminal.update if in_notebook else terminal.say)(self.line())
+        if in_notebook:
+            terminal.update("")
 
     def _show_live(self) -> None:
         from rich.console import Console

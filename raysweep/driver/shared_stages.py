@@ -13,7 +13,7 @@ from raysweep.ledger import sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
-from raysweep.plan.row_stages import RowStages
+from raysweep.plan.row_stages import cell_stages
 from raysweep.query.stage_store import absolute, address, in_words, user
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
@@ -55,10 +55,8 @@ class SharedStages:
     expired: the leases of stages that this driver has seen expire, each with its content.
     """
 
-    def __init__(
-        self, folder: AnyPath, record: Record, state: State, on_code_change: str, say: Callable[[str], None]
-    ) -> None:
-        self.url, self.user = address(folder, record), user(record)
+    def __init__(self, record: Record, state: State, on_code_change: str, say: Callable[[str], None]) -> None:
+        self.url, self.user = address(state.folder, record), user(record)
         self._record, self._state, self._on_code_change, self._say = record, state, on_code_change, say
         self._store = Store(self.url) if state.stored else None
         self._before: dict[str, str] = {}  # needed stage -> its weights in the store before this run, or ""
@@ -103,14 +101,12 @@ class SharedStages:
         with contextlib.suppress(Damaged, InputError):  # a damaged reference, or a text that has gone: all stay
             former = references.referred(self._store, self.user) - needed
             # rows that are done may need them, or did before the user took a stage out of `keep`
-            former -= _stages_of(self._record, former) if former else set()
+            former -= _stages_of(self._record) if former else set()
             if former:
                 references.release(self._store, self.user, former)
-                are = "is" if len(former) == 1 else "are"
-                self._say(
-                    f"note: {counted(len(former), 'stage')} of an earlier identity (of an earlier release, or of a "
-                    f"text that has changed) {are} used no longer; what missing rows need of them is computed again"
-                )
+                stages = f"{counted(len(former), 'stage')} of an earlier identity"
+                are = "(of an earlier release, or of a text that has changed) " + ("is" if len(former) == 1 else "are")
+                self._say(f"note: {stages} {are} used no longer; what missing rows need of them is computed again")
 
     def is_busy(self, stage: str) -> bool:
         """Whether somebody else computes a stage now: it is not published, and its lease is live. Says so once. A lease
@@ -152,10 +148,9 @@ def withdraw(folder: AnyPath, record: Record, new_storage: bool) -> None:
             Store(address(folder, record)).discard(folder_too=True)
 
 
-def _stages_of(record: Record, among: set[str]) -> set[str]:
-    """Which of these stages the rows of a whole sweep have, whether the sweep keeps them or not."""
+def _stages_of(record: Record) -> set[str]:
+    """The stages that the rows of a whole sweep have, whether the sweep keeps them or not."""
     space = Space(**record.space)
     cells = enumerate_cells(space, check=False)
-    stages, last = RowStages(space.declaration, cells.columns, space.keep), len(space.declaration.chain) - 1
-    rows = ((cell, seed) for cell in range(len(cells)) for seed in space.seeds)
-    return {stage.id for row in rows for stage in stages.of_row(*row, last)} & among
+    stages_of = cell_stages(space.declaration, cells, space.keep)
+    return {stage for cell in range(len(cells)) for stage in stages_of(cell, space.seeds)}

@@ -91,12 +91,8 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     ear, mouth = os.pipe()  # Python writes a signal's number there at once, even if the main thread is busy
     os.set_blocking(mouth, False)
     listening = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    watcher = threading.Thread(
-        target=_watch,
-        args=(ear, {int(number) for number in numbers}, over, close),
-        name="raysweep-stopping",
-        daemon=True,
-    )
+    heard = (ear, {int(number) for number in numbers}, over, close)
+    watcher = threading.Thread(target=_watch, args=heard, name="raysweep-stopping", daemon=True)
 
     def give_back() -> None:
         signal.set_wakeup_fd(listening)

@@ -177,16 +177,13 @@ def of_other_code(workload: Workload, stored: Mapping[str, Record]) -> set[str]:
 def _lacking(workload: Workload, stored: Mapping[str, Record]) -> dict[str, list[str]]:
     """The published stages without metrics that are declared for them now, with the names of these."""
     declared = dict(zip(workload.chain.names, workload.chain.metrics, strict=True))
-    lacks = {
-        stage: [
-            name
-            for name in declared.get(record.get("describe", {}).get("stage", ""), ())
-            if name not in record["meta"].get("metrics", {})
-        ]
-        for stage, record in stored.items()
-        if record["meta"].get("status") == OK
-    }
-    return {stage: names for stage, names in lacks.items() if names}
+    lacks = {}
+    for stage, record in stored.items():
+        names, meta = declared.get(record.get("describe", {}).get("stage", ""), ()), record["meta"]
+        gone = [name for name in names if name not in meta.get("metrics", {})]
+        if gone and meta.get("status") == OK:
+            lacks[stage] = gone
+    return lacks
 
 
 def notes(plan: StagePlan, workload: Workload, on_code_change: str) -> list[str]:

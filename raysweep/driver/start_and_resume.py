@@ -86,14 +86,12 @@ def function_of(sweep: Sweep, workload: Any = None) -> Given | None:
         return function_files.find(workload, Path(), "--workload", check)
     if place := user_files.recall(sweep.record.sweep_id):
         return function_files.imported(*place, str(place[0]), "--workload", check)
+    name = recorded.name
     if recorded.source:
-        raise InputError(
-            "--workload",
-            f"missing; {sweep.name} is a sweep of the function {recorded.name}, which no run of yours on this machine "
-            f"gave: say --workload FILE.py:{recorded.name}",
-        )
+        why = f"missing; {sweep.name} is a sweep of the function {name}, which no run of yours on this machine gave"
+        raise InputError("--workload", f"{why}: say --workload FILE.py:{name}")
     raise InputError(
-        sweep.name, f"its function {recorded.name} was given in Python; go on by calling raysweep.run with it again"
+        sweep.name, f"its function {name} was given in Python; go on by calling raysweep.run with it again"
     )
 
 
@@ -176,18 +174,13 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
     """Missing rows are computed only for a grid: a search or a precision chooses rows from the whole sweep."""
     say = options.say
     grid = "grid" in sweep.space.search and not sweep.space.precision
+    part = f"this is a part of the sweep {sweep.name}"
     if options.on_code_change == "recompute" and not grid:
-        raise InputError(
-            "--on-code-change",
-            "recompute is for all that a search chose, and this is a part of the "
-            f"sweep {sweep.name}; expected its whole space",
-        )
+        why = f"recompute is for all that a search chose, and {part}; expected its whole space"
+        raise InputError("--on-code-change", why)
     if shared_stages.placed(sweep.record, options.store) != sweep.record:
-        raise InputError(
-            "--store",
-            f"this is a part of the sweep {sweep.name}, whose stages are shared "
-            "elsewhere; leave it out, or ask for the whole sweep",
-        )
+        why = f"{part}, whose stages are shared elsewhere; leave it out, or ask for the whole sweep"
+        raise InputError("--store", why)
     state = State(sweep.space, sweep.cells, sweep.folder, options.on_code_change)
     say(f"{sweep.name}: this is a part of that sweep, whose record, mirror and report stay those of the whole")
     if grid and state.missing_rows:
@@ -201,10 +194,8 @@ def _run_part(sweep: Sweep, options: Options, function: Given | None) -> Sweep:
         for line in verdict.lines(state, is_part=True):
             say(line)
     if not grid and (waiting := Sweep(sweep.folder, sweep.record).state().missing_rows):
-        say(
-            f"its search has not ended, {rows_are(waiting)} next; go on with: "
-            f"{command('resume', sweep.name, sweep.folder.parent)}"
-        )
+        again = command("resume", sweep.name, sweep.folder.parent)
+        say(f"its search has not ended, {rows_are(waiting)} next; go on with: {again}")
     if options.report and state.rows:
         for line in repr(sweep.report()).splitlines():
             say(line)
