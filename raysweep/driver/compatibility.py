@@ -126,8 +126,6 @@ def _when_difference(old: Space, new: Space) -> tuple[str, str] | None:
             for condition in conditions
         )
         if before != after:
-            return (
-                f"axes.{name}.when",
-                f"{name} when {old.when[name]!r}" if name in old.when else f"{name} in every cell",
-            )
+            condition = f"when {old.when[name]!r}" if name in old.when else "in every cell"
+            return f"axes.{name}.when", f"{name} {condition}"
     return None

@@ -28,12 +28,8 @@ def find(
     except InputError:  # a text that has gone: nobody can say, and what is missing cannot be computed anyway
         return set(), ""
     changed = {key for key, now in zip(recorded, today, strict=True) if recorded[key] != now}
-    if not changed:
-        return changed, ""
-    return changed, (
-        f"{rows_are(len(changed))} there of what {workload.name} was given before (a text that has changed, for "
-        "example): computing them again"
-    )
+    why = f"of what {workload.name} was given before (a text that has changed, for example): computing them again"
+    return changed, f"{rows_are(len(changed))} there {why}" if changed else ""
 
 
 def code_note(workload: str, what: str, on_code_change: str) -> str:

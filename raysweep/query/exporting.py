@@ -47,8 +47,8 @@ def to_optuna(sweep: StoredSweep, url: str, metric: str | None = None, study: st
         value, params = float(row[metric]) if complete else None, {axis: row[axis] for axis in axes}
         trials.append(create_trial(state=state, value=value, params=params, distributions=axes, user_attrs=attributes))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    direction = "maximize" if workload.maximized(metric) else "minimize"
     try:
-        direction = "maximize" if workload.maximized(metric) else "minimize"
         made = optuna.create_study(storage=url, study_name=name, direction=direction)
     except optuna.exceptions.DuplicatedStudyError:
         raise InputError("--to", f"there is a study {name} in {url}; name another with --study") from None

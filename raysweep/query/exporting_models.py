@@ -39,11 +39,8 @@ def to_folder(sweep: StoredSweep, stage: str, folder: Path, cell: str, seed: int
     rows = _rows(sweep, state, stage)
     cells = {row["cell"] for row in rows if row["cell"].startswith(cell)}
     if len(cells) != 1:
-        raise InputError(
-            cell or "CELL",
-            f"expected the beginning of one cell's hash, it fits {len(cells):,}; `raysweep results {sweep.name}` lists "
-            "them",
-        )
+        why = f"expected the beginning of one cell's hash, it fits {len(cells):,}"
+        raise InputError(cell or "CELL", f"{why}; `raysweep results {sweep.name}` lists them")
     chosen = next((row for row in rows if row["cell"] in cells and seed in (None, row["seed"])), None)
     if chosen is None:
         raise InputError("SEED", f"the cell has no row of the seed {seed}")
@@ -81,8 +78,7 @@ def to_hub(sweep: StoredSweep, stage: str, hub: Path) -> dict[str, str]:
         commit = _commit(content)
         if not (model / "snapshots" / commit).exists():
             _write(content, model / "snapshots" / commit, hub)
-        values = {name: sharers[0][name] for name in (*names, "seed")}
-        revision = "-".join(f"{name}-{_plain(_text(value))}" for name, value in values.items())
+        revision = "-".join(f"{name}-{_plain(_text(sharers[0][name]))}" for name in (*names, "seed"))
         commits[revision] = commit
         for name in (revision, "main"):
             files.replace(model / "refs" / name, commit.encode())

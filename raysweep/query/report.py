@@ -85,32 +85,24 @@ def report(
     folder = paths.locate(directory, "directory") if directory is not None else home
     if directory is None:
         files.check_not_read_only(folder)
-    facts = [
-        f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}" for sweep, label, *_ in parts if sweep.stored
-    ]
+    stored = [(label, sweep) for sweep, label, *_ in parts if sweep.stored]
+    facts = [f"{label}: {stage_store.of_sweep(sweep.folder, sweep.record)}" for label, sweep in stored]
     notes = [f"{label}: no row is there yet." for _, label, _, table in parts if table.empty]
-    notes += [f"{label}: {line}." for sweep, label, state, _ in parts for line in _left_out(sweep, state)]
+    for sweep, label, state, _ in parts:
+        gone = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
+        notes += [f"{label}: {line}." for line in (*gone, state.strays * (not sweep.is_part)) if line]
     notes += _caveats(sweeps)
     notes += [f"{label}: {text}" for sweep, label, state, _ in parts if (text := _stopped(sweep, state))]
-    notes += [
-        f"{label}: {line.strip()}."
-        for sweep, label, state, _ in parts
-        if sweep.space.precision
-        for line in verdict.lines(state, sweep.is_part)
-    ]
-    analysis_files: dict[str, Path] = {}
+    precise = [part for part in parts if part[0].space.precision]
+    for sweep, label, state, _ in precise:
+        notes += [f"{label}: {line.strip()}." for line in verdict.lines(state, sweep.is_part)]
+    named: dict[str, Path] = {}
     for sweep in reversed(sweeps):
-        analysis_files |= user_files.recall_analyses(sweep.record.sweep_id)
+        named |= user_files.recall_analyses(sweep.record.sweep_id)
+    about = Written(", ".join(labels), notes, facts, sum(state.missing_rows for state in states), reload)
     with copies.workplace(folder) as room:
         written = write_report(
-            frame,
-            spaces,
-            room,
-            Written(", ".join(labels), notes, facts, sum(state.missing_rows for state in states), reload),
-            curves=curves,
-            analysis_files=analysis_files,
-            on_step=on_step,
-            on_answer=on_answer,
+            frame, spaces, room, about, curves=curves, analysis_files=named, on_step=on_step, on_answer=on_answer
         )
     there = [folder / Path(str(path)).relative_to(room).as_posix() for path in written.files]
     return replace(written, directory=folder, files=there)
@@ -124,18 +116,13 @@ def tables_of(
     first = sweeps[0]
     for other in sweeps[1:]:
         if other.space.workload != first.space.workload and not _alike(other.space, first.space):
-            raise InputError(
-                other.name,
-                f"is a sweep of {other.space.workload}, {first.name} one of {first.space.workload}; only sweeps of one "
-                "workload can be put side by side",
-            )
-    labels = _labels(sweeps)
-    states = states or [sweep.state() for sweep in sweeps]
+            why = f"is a sweep of {other.space.workload}, {first.name} one of {first.space.workload}"
+            raise InputError(other.name, f"{why}; only sweeps of one workload can be put side by side")
+    labels, states = _labels(sweeps), states or [sweep.state() for sweep in sweeps]
     tables = [
-        with_times(sweep.results(state).assign(sweep=label), state)
-        for sweep, label, state in zip(sweeps, labels, states, strict=True)
+        sweep.results(state).assign(sweep=label) for sweep, label, state in zip(sweeps, labels, states, strict=True)
     ]
-    return labels, states, tables
+    return labels, states, [with_times(table, state) for table, state in zip(tables, states, strict=True)]
 
 
 def _alike(one: Space, other: Space) -> bool:
@@ -154,11 +141,6 @@ def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:
         return table
     keys = zip(table["cell"], table["seed"], strict=True)
     return table.assign(finished=[state.rows[key].get("finished", math.nan) for key in keys])
-
-
-def _left_out(sweep: StoredSweep, state: State) -> list[str]:
-    damaged = [f"{path.name} is damaged and left out; resume computes its rows again" for path in state.damaged]
-    return damaged + [state.strays] * bool(state.strays and not sweep.is_part)
 
 
 def _stopped(sweep: StoredSweep, state: State) -> str:

@@ -48,20 +48,13 @@ def in_words(store: Store, name: str, before: Mapping[str, str]) -> str:
         published = records(store, before)
     except RaysweepError as error:
         return f"stages: {error}"
-    mine = [
-        record
-        for stage, record in published.items()
-        if record["meta"].get("sweep") == name and record["weights"] != before[stage]
-    ]
+    new = [record["meta"] for stage, record in published.items() if record["weights"] != before[stage]]
+    mine = [meta for meta in new if meta.get("sweep") == name]
     # A stage whose process died may have been done in part: its lease says that it was begun, not how far it came.
-    again = sum(int(record["meta"].get("computed", 1)) - 1 for record in mine)
-    missing = len(before) - len(published)
-    return (
-        f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(published) - len(mine):,} reused, "
-        f"{again:,} begun again"
-        + (" (after an expired lease)" if again else "")
-        + (f", {missing:,} not in the store" if missing else "")
-    )
+    again, missing = sum(int(meta.get("computed", 1)) - 1 for meta in mine), len(before) - len(published)
+    line = f"stages: {len(before):,} distinct, {len(mine):,} computed, {len(published) - len(mine):,} reused, "
+    line += f"{again:,} begun again{' (after an expired lease)' if again else ''}"
+    return line + (f", {missing:,} not in the store" if missing else "")
 
 
 def of_sweep(folder: AnyPath, record: Record) -> str:
@@ -80,10 +73,7 @@ def computed_apart(folder: AnyPath, record: Record) -> dict[str, dict[str, float
     `seconds` of each, and the `cpus` and `gpus` that its trial held. Empty if the store cannot be read."""
     with contextlib.suppress(RaysweepError, Damaged):
         store, name = Store(address(folder, record)), user(record)
-        metas = {stage: record["meta"] for stage, record in records(store, references.referred(store, name)).items()}
-        return {
-            stage: {"seconds": meta["seconds"], **meta["trial"]}
-            for stage, meta in metas.items()
-            if meta.get("sweep") == name and "trial" in meta
-        }
+        there = [(stage, one["meta"]) for stage, one in records(store, references.referred(store, name)).items()]
+        mine = ((stage, meta) for stage, meta in there if meta.get("sweep") == name and "trial" in meta)
+        return {stage: {"seconds": meta["seconds"], **meta["trial"]} for stage, meta in mine}
     return {}

@@ -102,10 +102,8 @@ class State:
             stages = tuple(replace(stage, version=0) for stage in self.workload.stages)
             earlier = replace(self.workload, identity_version=version, stages=stages)
             if any(cell_id(earlier, self.cells.parameters(index)) in others for index in empty):
-                return (
-                    f"there are rows of version {version} of {self.workload.name}, which are kept and not used: "
-                    f"version {current} computes other values"
-                )
+                fact = f"there are rows of version {version} of {self.workload.name}, which are kept and not used"
+                return f"{fact}: version {current} computes other values"
         return ""
 
     @property
@@ -122,10 +120,8 @@ class State:
         older = {key for key, row in self.rows.items() if row["code_version"] not in (current, ELSEWHERE)}
         failed = {key for key in older if self.rows[key]["status"] == FAILED}
         if failed and on_code_change == "reuse":
-            name = self.workload.name
-            self.notes.append(
-                f"the code of {name} changed since {counted(len(failed), 'row')} failed: computing them again"
-            )
+            fact = f"the code of {self.workload.name} changed since {counted(len(failed), 'row')} failed"
+            self.notes.append(f"{fact}: computing them again")
             older -= failed
         if older:
             note = code_note(self.workload.name, f"{len(older):,} rows", on_code_change)
@@ -171,10 +167,7 @@ class State:
         """What all rows tell of each slice of a precision, with the reasons of a plan that wants nothing more."""
         from raysweep.search.verdicts import verdicts
 
-        if self.plan.over:
-            members = [(one, step.state) for one, step in self.plan.slices]
-        else:
-            members = [(one, "") for one, _ in self.plan.slices]
+        members = [(one, step.state if self.plan.over else "") for one, step in self.plan.slices]
         seeds = {seed for _, seed in self.rows}
         draws = max((draw + 1 for draw, seed in enumerate(self.space.seeds) if seed in seeds), default=0)
         value = partial(self._value, replaced=True)
@@ -289,11 +282,7 @@ class State:
             new = [cell for cell in self.complete() if cell not in self._settled]
             self._settled.update(new)
             return new
-        return [
-            self.position[cell]
-            for cell in dict.fromkeys(row["cell"] for row in rows)
-            if self.is_complete(self.position[cell])
-        ]
+        return list(filter(self.is_complete, dict.fromkeys(self.position[row["cell"]] for row in rows)))
 
     def of_cell(self, cell: int) -> list[segments.Row]:
         """All draws of a complete cell, by seed."""

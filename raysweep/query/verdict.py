@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,18 +34,12 @@ def asked_for(space: Space) -> str:
     return f"precision {', '.join(parts)}, {every}" + (f"; at most {budget}" if budget else "")
 
 
-def lines(state: State, is_part: bool = False) -> list[str]:
+def lines(state: State, is_part: bool = False) -> Iterator[str]:
     """What each analysis reached with the rows that are there: its widest slice, and why the others did not. is_part:
     whether the space is only a part of the sweep, or asks for less than it."""
-    return list(_lines(state, NOT_ENOUGH if is_part else NOT_ENDED))
-
-
-def _lines(state: State, not_ended: str) -> Iterator[str]:
-    pointwise = state.space.precision[POINTWISE]
-    every = "in each slice by itself" if pointwise else "in all slices at once"
-    for _, group in itertools.groupby(
-        state.verdicts, key=lambda one: (one.slice.kind, one.slice.fit, one.slice.metric, one.slice.axis)
-    ):
+    every = "in each slice by itself" if state.space.precision[POINTWISE] else "in all slices at once"
+    kind = operator.attrgetter("slice.kind", "slice.fit", "slice.metric", "slice.axis")
+    for _, group in itertools.groupby(state.verdicts, key=kind):
         members = list(group)
         longest = max((one.slice for one in members), key=lambda part: len(part.x))
         half = size(longest, longest.wanted, state.workload)
@@ -55,7 +50,7 @@ def _lines(state: State, not_ended: str) -> Iterator[str]:
         reasons: dict[str, list[Verdict]] = {}
         for one in members:
             if one.state != REACHED:
-                reasons.setdefault(one.state or not_ended, []).append(one)
+                reasons.setdefault(one.state or (NOT_ENOUGH if is_part else NOT_ENDED), []).append(one)
         for reason, others in reasons.items():
             yield f"  {reason}: {_names(others)}{_worst(others, state, 'worst')}{_advice(reason, others)}"
 
@@ -70,12 +65,11 @@ def size(chosen: Slice, half: float, workload: Workload) -> str:
 
 def named(chosen: Slice, before: str = "") -> str:
     """The values of a slice, in words, after this text; "" for the only slice."""
-    text = ", ".join(f"{key} = {_short(value)}" for key, value in chosen.at.items())
+    values = (
+        (key, f"{value:.6g}" if isinstance(value, float) else as_typed(value)) for key, value in chosen.at.items()
+    )
+    text = ", ".join(f"{key} = {value}" for key, value in values)
     return before + text if text else ""
-
-
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else as_typed(value)
 
 
 def _names(verdicts: Sequence[Verdict]) -> str:
@@ -89,8 +83,7 @@ def _worst(verdicts: Sequence[Verdict], state: State, word: str) -> str:
     asked = [each for each in verdicts if each.state not in endings.NOTHING_THERE]
     nowhere = [each for each in asked if not math.isfinite(each.half)]
     if nowhere:
-        how_many = "not located" if len(nowhere) == len(verdicts) else f"{len(nowhere):,} of them not located"
-        return f", {how_many}"
+        return ", not located" if len(nowhere) == len(verdicts) else f", {len(nowhere):,} of them not located"
     noisy = [each for each in asked if each.half > 0]
     if not noisy:
         return ""

@@ -87,14 +87,14 @@ def test_a_row_that_is_computed_again_is_forecast_as_one_row(whole):
 
 
 def test_a_process_that_looks_at_a_sweep_computes_no_step_again(whole, monkeypatch):
-    expected = verdict.lines(whole.state())
+    expected = list(verdict.lines(whole.state()))
 
     def refuse(*options):
         raise AssertionError("computed again")
 
     monkeypatch.setattr(bracketing, "step", refuse)
     monkeypatch.setattr(bracketing, "fitted", refuse)
-    assert verdict.lines(raysweep.open(whole.name, storage=whole.folder.parent).state()) == expected
+    assert list(verdict.lines(raysweep.open(whole.name, storage=whole.folder.parent).state())) == expected
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version": 2, "found": 2}', '{"version": 2, "found": {"a": 1}}', "steps"])
