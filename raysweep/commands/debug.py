@@ -37,23 +37,19 @@ def one_row(sweep: Sweep, cell: str, seed: int | None, workload: str | None = No
         cells = sweep.cells
     matches = [i for i, identity in enumerate(cells.ids) if identity.startswith(cell)]
     if len(matches) != 1:
-        raise InputError(
-            cell or "CELL",
-            f"expected the beginning of one cell's hash, it fits {len(matches)} of "
-            f"{len(cells):,}; `raysweep results {sweep.name}` lists them",
-        )
+        why = f"expected the beginning of one cell's hash, it fits {len(matches)} of {len(cells):,}"
+        raise InputError(cell or "CELL", f"{why}; `raysweep results {sweep.name}` lists them")
     given = function_of(sweep, workload)
     chosen = sweep.space.seeds[0] if seed is None else seed
-    indices = np.asarray(matches)
+    columns, seeds = cells.take(np.asarray(matches)), np.asarray([chosen])
     # a row that was granted GPUs on a cluster may use whatever GPUs are here, or none
     gpus = None if cells.needs[cells.need[matches[0]]].gpus else 0
 
     def of_store(store: str) -> Computation:
-        columns, user = cells.take(indices), stage_store.user(sweep.record)
         if given and sweep.workload.function:
-            return Function(sweep.workload.function, given.call).compute(columns, np.asarray([chosen]))
-        stages = open_store(sweep.workload, store, user, sweep.space.keep)
-        return compute(sweep.workload, columns, np.asarray([chosen]), stages, sweep.space.keep)
+            return Function(sweep.workload.function, given.call).compute(columns, seeds)
+        stages = open_store(sweep.workload, store, stage_store.user(sweep.record), sweep.space.keep)
+        return compute(sweep.workload, columns, seeds, stages, sweep.space.keep)
 
     with threads.limited(sweep.space.resources["cpus_per_trial"]), devices.granted(gpus):
         address = stage_store.address(sweep.folder, sweep.record)

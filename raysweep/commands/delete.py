@@ -10,7 +10,7 @@ from raysweep.ledger import sweep_record
 from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.storage import driver_lock, files
-from raysweep.tracking import address
+from raysweep.tracking import address, server
 
 
 def delete(sweep: Sweep, tracking_uri: str | None) -> None:
@@ -23,10 +23,16 @@ def delete(sweep: Sweep, tracking_uri: str | None) -> None:
     with only_driver(sweep.folder, sweep.record, terminal.say, to_delete=True):
         whole = sweep_record.begin_deletion(sweep.folder)
         try:
-            _forget(sweep, uri)
-        except BaseException:
+            if uri is not None:
+                from raysweep.tracking import runs
+
+                runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
+        except BaseException as error:
             if whole:  # it is still whole
                 sweep_record.keep(sweep.folder)
+            if isinstance(error, server.Unreachable):
+                advice = "--tracking-uri none deletes the sweep and leaves its runs in MLflow"
+                raise InputError("--tracking-uri", f"{error}; {advice}") from None
             raise
         if sweep.stored:
             shared_stages.release(sweep.folder, sweep.record)
@@ -34,19 +40,5 @@ def delete(sweep: Sweep, tracking_uri: str | None) -> None:
         try:
             sweep_record.delete(sweep.folder)
         except OSError as error:
-            raise InputError(
-                sweep.name, f"could not be deleted whole ({error}); `raysweep delete` again goes on"
-            ) from None
-
-
-def _forget(sweep: Sweep, uri: str | None) -> None:
-    if uri is None:
-        return
-    from raysweep.tracking import runs, server
-
-    try:
-        runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
-    except server.Unreachable as error:
-        raise InputError(
-            "--tracking-uri", f"{error}; --tracking-uri none deletes the sweep and leaves its runs in MLflow"
-        ) from None
+            why = f"could not be deleted whole ({error}); `raysweep delete` again goes on"
+            raise InputError(sweep.name, why) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Collection
@@ -40,16 +41,13 @@ def describe(space: Space, options: Options) -> list[str]:
     is_part = record is not None and compatibility.is_part(Space(**record.space), space, record.sweep)
     state = State(space, cells, folder, options.on_code_change)
     shared_stages.check_asked(options.store, state.workload, space.keep, folder)
-    total = cells.most * len(space.seeds)
+    draws, rows = counted(len(space.seeds), "draw"), counted(cells.most * len(space.seeds), "row")
+    size = f", up to {draws} of each" if space.precision else f" x {draws} = {rows}"
+    there_already = f", {len(state.rows):,} of them in the ledger already" if state.rows else ""
     lines = [
         f"{space.name}: {space.workload}",
         *(f"  {name:18} {_values(values, space.ranges.get(name, ''))}" for name, values in space.axes.items()),
-        (
-            f"  {counted(cells.most, 'cell')}, up to {counted(len(space.seeds), 'draw')} of each"
-            if space.precision
-            else f"  {counted(cells.most, 'cell')} x {counted(len(space.seeds), 'draw')} = {counted(total, 'row')}"
-        )
-        + (f", {len(state.rows):,} of them in the ledger already" if state.rows else ""),
+        f"  {counted(cells.most, 'cell')}{size}{there_already}",
     ]
     if "grid" not in space.search:
         chooses = "asks for these cells" if space.ranges else "chooses among these cells"
@@ -85,22 +83,17 @@ def describe(space: Space, options: Options) -> list[str]:
 def _effort(state: State, pending: PendingRows, options: Options, there: Collection[str]) -> list[str]:
     """Lines about what these rows need: packs, time, memory and disk. there: the stages that the store has."""
     cells, workload = state.cells, state.workload
+    on_disk = f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB"
     if not workload.has_costs:
         way = "are computed in this process" if first_rows.can_measure(cells) else "tell it"
-        return [
-            f"{counted(pending.rows, 'row')} to compute; what a row costs is not known yet: the first ones {way}, and "
-            "what they take decides packs and where the others are computed",
-            f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
-        ]
+        way += ", and what they take decides packs and where the others are computed"
+        rows = f"{counted(pending.rows, 'row')} to compute"
+        return [f"{rows}; what a row costs is not known yet: the first ones {way}", on_disk]
     likely = outlook.outlook(state, pending).likely.seconds if state.space.precision else pending.seconds
     executor = placement.choose_executor(options, max(likely, pending.seconds), cells)
     on_gpus = any(needs.gpus for needs in cells.needs)  # this machine cannot know how many GPUs there will be
-    trials = (
-        1
-        if executor == "inline"
-        else options.workers
-        or (1 if on_gpus else max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs)))
-    )
+    trials = 1 if on_gpus else max(1, *((os.cpu_count() or 1) // needs.cpus for needs in cells.needs))
+    trials = 1 if executor == "inline" else options.workers or trials
     packing = placement.Placement(executor, trials, True, beside=trials).packing()
     packs = make_packs(workload, cells, pending.indices, packing, state.space.keep, there)
     seconds = placement.total_seconds(packs, pending, state.stored)
@@ -122,22 +115,11 @@ def _effort(state: State, pending: PendingRows, options: Options, there: Collect
         lines.append("a trial of k workers is taken to be k times as fast; what they tell each other is not counted")
     if on_gpus and workload.gpu_guess:
         lines.append(f"GPU time is a guess {workload.gpu_guess}")
-    runs = cells.most if default_runs_per(cells) == "cell" else 0
-    return [
-        *lines,
-        f"as well: MLflow about {duration(4 + MIRROR_SECONDS * runs)} in the background, the report 5 to "
-        "30 s (--tracking-uri none and --no-report leave them out)",
-        f"estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial; "
-        f"rows on disk about {pending.rows * 700 / 1e6:,.1f} MB",
-    ]
-
-
-def _users(store: Store, stages: set[str]) -> list[str]:
-    try:
-        users = references.users(store) if stages else {}
-    except Damaged:  # `raysweep store` reports it; here only names are missing
-        return []
-    return sorted({sweep for stage in stages for sweep in users.get(stage, [])})
+    mirror = duration(4 + MIRROR_SECONDS * (cells.most if default_runs_per(cells) == "cell" else 0))
+    leave_out = "--tracking-uri none and --no-report leave them out"
+    lines.append(f"as well: MLflow about {mirror} in the background, the report 5 to 30 s ({leave_out})")
+    memory = f"estimated memory {max(pack.peak_bytes for pack in packs) / 1e6:,.0f} MB a trial"
+    return [*lines, f"{memory}; {on_disk}"]
 
 
 def stage_lines(plan: StagePlan, user: str = "") -> list[str]:
@@ -154,17 +136,16 @@ def stage_lines(plan: StagePlan, user: str = "") -> list[str]:
         text += "" if kind.kept else ", not kept"
         name = "  " * len(path) + path[-1]
         shown.append(f"{name:{2 * len(max(plan.kinds, key=len)) + 9}} {text}, {spent(kind.seconds, unit)}")
-    if sweeps := [sweep for sweep in _users(plan.store, plan.reused) if sweep != user]:
+    users: dict[str, list[str]] = {}
+    with contextlib.suppress(Damaged):  # `raysweep store` reports it; here only names are missing
+        users = references.users(plan.store) if plan.reused else {}
+    if sweeps := sorted({sweep for stage in plan.reused for sweep in users.get(stage, ()) if sweep != user}):
         names = ", ".join(sweeps[:3]) + (f" and {len(sweeps) - 3:,} more" if len(sweeps) > 3 else "")
         shown.append(f"  what is reused is also of: {names}")
     again = f"  together {spent(plan.seconds, unit)}; a plain grid, which pretrains again for every row, "
     times = f"{plan.plain / plan.seconds:,.1f} times as much, " if plan.seconds > 1e-3 * plan.plain else ""
-    saved = (
-        f": {times}{spent(plan.plain - plan.seconds, unit)} saved"
-        if plan.plain > 1.001 * plan.seconds
-        else ": the same"
-    )
-    shown.append(f"{again}{spent(plan.plain, unit)}{saved}")
+    saved = f"{times}{spent(plan.plain - plan.seconds, unit)} saved"
+    shown.append(f"{again}{spent(plan.plain, unit)}: {saved if plan.plain > 1.001 * plan.seconds else 'the same'}")
     if plan.continued:
         shown.append(f"  without the shared trunk, every checkpoint trained from the start: {spent(plan.alone, unit)}")
     return shown

@@ -59,10 +59,8 @@ def _why_none(sweep: Sweep, state: State) -> str:
         return "no row is there yet"
     if sweep.workload.compute:
         return f"{sweep.workload.name} computes its rows from formulas or all together, and logs nothing on the way"
-    return (
-        f"no stage of its rows logged anything ({', '.join(sweep.workload.chain.names)}), or the rows are older than "
-        "the record of learning curves"
-    )
+    stages = ", ".join(sweep.workload.chain.names)
+    return f"no stage of its rows logged anything ({stages}), or the rows are older than the record of learning curves"
 
 
 def _state(sweep: Sweep) -> State:

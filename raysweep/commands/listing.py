@@ -29,10 +29,8 @@ def sweeps(storage: AnyPath) -> list[str]:
             lines.append(f"{name:32} {error}")
             continue
         done, left = len(state.rows), state.missing_rows
-        lines.append(
-            f"{name:32} {sweep.space.workload:18} {done:>9,} of {done + left:<9,} {sweep.phase(left):12} "
-            f"{sweep.record.created}"
-        )
+        rows = f"{done:>9,} of {done + left:<9,} {sweep.phase(left):12}"
+        lines.append(f"{name:32} {sweep.space.workload:18} {rows} {sweep.record.created}")
     return lines or [f"no sweeps in {place(storage)}; start one with: raysweep run quickstart"]
 
 

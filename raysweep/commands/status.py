@@ -74,21 +74,17 @@ def in_words(failed: segments.Row) -> str:
 
 def failures(sweep: Sweep, failed: list[segments.Row]) -> list[str]:
     """Lines for the end of a run in which rows failed: the first failed rows, and how to look at one."""
-    first = failed[0]
-    again = command("debug", f"{sweep.name} {first['cell']} {first['seed']}", sweep.folder.parent)
+    first, function, storage = failed[0], sweep.workload.function, sweep.folder.parent
+    again = command("debug", f"{sweep.name} {first['cell']} {first['seed']}", storage)
+    recompute = command("resume", sweep.name, storage)
+    if function is not None and not function.source:
+        recompute = f'raysweep.resume("{sweep.name}", {function.name}), in Python'
     return [
         f"{sweep.name}: {len(failed):,} of {sum(sweep.statuses().values()):,} rows failed",
         *(f"  {in_words(row)}" for row in failed[:10]),
         f"look at one with: {again}",
-        f"compute them again with: {_again(sweep)}",
+        f"compute them again with: {recompute}",
     ]
-
-
-def _again(sweep: Sweep) -> str:
-    function = sweep.workload.function
-    if function is None or function.source:
-        return command("resume", sweep.name, sweep.folder.parent)
-    return f'raysweep.resume("{sweep.name}", {function.name}), in Python'
 
 
 def watch(sweep: Sweep, pause: float = 2.0) -> Iterator[list[str]]:
@@ -123,7 +119,7 @@ def used_and_left(
     where = np.asarray([state.position[cell] for cell, _ in state.rows], dtype=np.int64)
     seconds = np.asarray([row["seconds"] for row in state.rows.values()])
     held = sum(stage["seconds"] * stage["gpus" if on_gpus else "cpus"] for stage in apart.values())
-    used = _hours(float(np.sum(seconds * devices[cells.need[where]])) + held, unit)
+    used = f"{(float(np.sum(seconds * devices[cells.need[where]])) + held) / 3600:,.3g} {unit}"
     estimated, _ = estimate(state.workload, cells, {seed: np.sort(indices) for seed, indices in there.items()})
     stages = {stage for row in state.rows.values() for ids in row.get("stages", {}).values() for stage in ids}
     spent = float(np.sum(seconds)) + sum(apart[stage]["seconds"] for stage in stages & apart.keys())
@@ -134,11 +130,7 @@ def used_and_left(
         chosen = {seed: indices[cells.need[indices] == number] for seed, indices in missing.items()}
         alike = {seed: indices for seed, indices in chosen.items() if len(indices)}
         left += estimate(state.workload, cells, alike)[0] * amount * spent / estimated if alike else 0.0
-    return used, _hours(left, unit)
-
-
-def _hours(seconds: float, unit: str) -> str:
-    return f"{seconds / 3600:,.3g} {unit}"
+    return used, f"{left / 3600:,.3g} {unit}"
 
 
 def rows_per_second(state: State, since: float, now: float) -> float | None:

@@ -41,28 +41,22 @@ def overview(store: Store) -> list[str]:
             continue
         computed = int(record["meta"].get("computed", 1))
         total, unused, doubled = total + record["bytes"], unused + (stage not in users), doubled + computed - 1
-        lines.append(
-            f"{stage:18} {size(record['bytes']):>9}  {record['published'][:16]}  "
-            f"{', '.join(users.get(stage, ['no sweep'])):24} {description(record['describe'])}"
-            + (f"  (started {computed} times: a lease expired)" if computed > 1 else "")
-        )
+        again = f"  (started {computed} times: a lease expired)" if computed > 1 else ""
+        sweeps, what = ", ".join(users.get(stage, ["no sweep"])), description(record["describe"])
+        lines.append(f"{stage:18} {size(record['bytes']):>9}  {record['published'][:16]}  {sweeps:24} {what}{again}")
     working = leases.live(store.files)
     unfinished = intermediate.unfinished(store.files)
-    lines += [
-        f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; "
-        f"{'computed by ' + working[stage] if stage in working else 'nobody works on it now'}"
-        for stage in sorted(unfinished.keys() | working.keys())
-    ]
-    aside = [name for name in store.files.names("damaged") if name.endswith(".json")]
-    lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
-    older = [name for name in store.files.names(SUPERSEDED) if name.endswith(".json")]
-    lines.append(
-        f"{store.url}: {counted(len(store.stages()), 'stage')}, {size(total)}, {unused:,} used by no sweep"
-        + (f", {doubled:,} computations started again after an expired lease" if doubled else "")
-        + (f", {len(aside):,} set aside as damaged" if aside else "")
-        + (f", {len(older):,} as superseded" if older else "")
+    for stage in sorted(unfinished.keys() | working.keys()):
+        by = f"computed by {working[stage]}" if stage in working else "nobody works on it now"
+        lines.append(f"{stage:18} unfinished: {unfinished.get(stage, 'no checkpoint yet')}; {by}")
+    aside, older = (
+        [name for name in store.files.names(folder) if name.endswith(".json")] for folder in ("damaged", SUPERSEDED)
     )
-    return lines
+    lines += [f"{name.split('.')[0]:18} set aside as damaged: damaged/{name}" for name in aside]
+    sums = [counted(len(store.stages()), "stage"), size(total), f"{unused:,} used by no sweep"]
+    sums += [f"{doubled:,} computations started again after an expired lease"] * bool(doubled)
+    sums += [f"{len(aside):,} set aside as damaged"] * bool(aside) + [f"{len(older):,} as superseded"] * bool(older)
+    return [*lines, f"{store.url}: {', '.join(sums)}"]
 
 
 def verify(store: Store) -> tuple[list[str], bool]:
