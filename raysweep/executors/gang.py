@@ -84,19 +84,12 @@ class Gang:
         return self._ask(pack, work, together=True, errors=job.errors)[0]
 
     def _start(self) -> None:
-        if self._workers:
-            return
-        actor, share = ray.remote(Worker), self.needs.share
-        self._workers = [
-            actor.options(
-                num_cpus=share["CPU"],
-                num_gpus=share.get("GPU", 0),
-                max_restarts=0,
-                max_task_retries=0,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, rank),
-            ).remote(rank, self.needs, PATIENCE, IN_STEP)
-            for rank in range(self.needs.gang)
-        ]
+        share = {"num_cpus": self.needs.share["CPU"], "num_gpus": self.needs.share.get("GPU", 0)}
+        actor = ray.remote(**share, max_restarts=0, max_task_retries=0)(Worker)
+        for rank in range(0 if self._workers else self.needs.gang):
+            bundle = PlacementGroupSchedulingStrategy(self._group, rank)
+            worker = actor.options(scheduling_strategy=bundle).remote(rank, self.needs, PATIENCE, IN_STEP)
+            self._workers.append(worker)
 
     def _job_of_worker(self, job: Job, cells: np.ndarray) -> Job:
         """The job for a worker: it has one cell for each row that the worker computes."""
@@ -107,11 +100,8 @@ class Gang:
     ) -> list[list[Row]]:
         """Let each worker compute its rows (a job and seeds); raises the problem if any had one. together: whether all
         train the same rows. errors: those of kept stages, to which those of this call are added."""
-        calls = [
-            worker.compute.remote(job, pack, seeds, together)
-            for worker, (job, seeds) in zip(self._workers, work, strict=False)
-        ]
-        answers = _gather(calls)
+        given = zip(self._workers, work, strict=False)
+        answers = _gather([worker.compute.remote(job, pack, seeds, together) for worker, (job, seeds) in given])
         outcomes = [answer.outcome if answer else "" for answer in answers]
         if all(outcome == Outcome.ROWS for outcome in outcomes):
             return [answer.rows for answer in answers if answer]
@@ -122,22 +112,17 @@ class Gang:
         stuck = None in answers
         if stuck or self.needs.gpus or Outcome.LOST in outcomes:
             self.end()
-        failed = [
-            (f"worker {rank} of {len(calls)}", answer)
-            for rank, answer in enumerate(answers)
-            if answer and answer.outcome not in (Outcome.ROWS, Outcome.HELD)
-        ]
-        for worker, answer in failed:
+        named = [(f"worker {rank} of {len(answers)}", answer) for rank, answer in enumerate(answers) if answer]
+        failed = [(name, answer) for name, answer in named if answer.outcome not in (Outcome.ROWS, Outcome.HELD)]
+        for name, answer in failed:
             if answer.outcome == Outcome.LOST:
-                raise WorkerLost(f"{worker} died: {answer.problem}")
+                raise WorkerLost(f"{name} died: {answer.problem}")
         if stuck and missed:
             raise WorkerLost(missed)
         for _, answer in failed:
-            if answer.outcome == Outcome.REFUSED:
-                raise InputError("", answer.problem)
-            if answer.outcome == Outcome.HALTED:
-                raise Halted("", answer.problem)
-        problems = [f"{worker}: {answer.problem}" for worker, answer in failed]
+            if answer.outcome in (Outcome.REFUSED, Outcome.HALTED):
+                raise (InputError if answer.outcome == Outcome.REFUSED else Halted)("", answer.problem)
+        problems = [f"{name}: {answer.problem}" for name, answer in failed]
         problem = "\n".join([missed, *problems] if missed else problems)
         if errors is not None and not short_memory.is_short(problem):
             for stage in {stage for _, answer in failed for stage in answer.stages}:

@@ -68,18 +68,10 @@ class Worker:
         """Open the TCPStore where the workers meet, as the first worker. Returns its address and port."""
         from torch.distributed import TCPStore
 
-        here = ray.util.get_node_ip_address()
+        here, patience = ray.util.get_node_ip_address(), timedelta(seconds=MEETING)
         with socket.create_server((here, 0)) as door:  # TCPStore itself would open all interfaces
-            port = door.getsockname()[1]
-            self._store = TCPStore(
-                here,
-                port,
-                self._needs.gang,
-                True,
-                timedelta(seconds=MEETING),
-                wait_for_workers=False,
-                master_listen_fd=door.detach(),
-            )
+            port, opened = door.getsockname()[1], {"wait_for_workers": False, "master_listen_fd": door.detach()}
+        self._store = TCPStore(here, port, self._needs.gang, True, patience, **opened)
         return here, port
 
     def meet(self, address: str, port: int) -> None:
@@ -105,14 +97,8 @@ class Worker:
         if all(self._store.get(name) == b"GPU" for name in names):
             gpu = torch.device("cuda", 0)  # NCCL itself would take GPU number `rank` of those that it sees
             torch.cuda.set_device(gpu)
-        dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if gpu else "gloo",
-            store=self._store,
-            rank=self._rank,
-            world_size=self._needs.gang,
-            timeout=self._in_step,
-            device_id=gpu,
-        )
+        place = {"store": self._store, "rank": self._rank, "world_size": self._needs.gang, "device_id": gpu}
+        dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=self._in_step, **place)
         parallel.meet_in(dist.new_group(backend="gloo", timeout=self._patience))
         self._waiting = gang_stages.waiting_group()
 

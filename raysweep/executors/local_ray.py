@@ -54,12 +54,11 @@ def start(cpus: int, **options: Any) -> None:
             ray.init(address="local", include_dashboard=False, num_cpus=cpus, _temp_dir=str(session), **options)
     except Exception as error:  # of many classes
         ray.shutdown()
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise Halted(
-            "--executor",
-            f"Ray cannot be started on this machine ({reason[:REASON]}); try again, or compute in this process with "
-            "--executor inline",
-        ) from error
+        why = (
+            f"Ray cannot be started on this machine ({(' '.join(str(error).split()) or type(error).__name__)[:REASON]})"
+        )
+        advice = "try again, or compute in this process with --executor inline"
+        raise Halted("--executor", f"{why}; {advice}") from error
 
 
 @contextmanager

@@ -90,10 +90,9 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
         try:
             ray.init(**options)
         except ConnectionError as error:
+            advice = "a cluster that asks for a token wants RAY_AUTH_MODE=token here too"
             raise InputError(
-                "RAY_ADDRESS",
-                f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} (a cluster "
-                "that asks for a token wants RAY_AUTH_MODE=token here too)",
+                "RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} ({advice})"
             ) from None
         return
     # never join another user's cluster that happens to run on this machine
@@ -128,20 +127,12 @@ def run(
         def stop_all(self) -> bool:
             return bool(problems)
 
+    order = {"num_samples": -1, "max_concurrent_trials": workers, "reuse_actors": True, "metric": "rows", "mode": "max"}
     while True:
         scratch.mkdir(exist_ok=True)
-        tuner = tune.Tuner(
-            trainable,
-            tune_config=tune.TuneConfig(
-                search_alg=_searcher(source, job, on_done, retries, problems),
-                num_samples=-1,
-                max_concurrent_trials=workers,
-                reuse_actors=True,
-                metric="rows",
-                mode="max",
-            ),
-            run_config=tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt()),
-        )
+        how = tune.TuneConfig(search_alg=_searcher(source, job, on_done, retries, problems), **order)
+        where = tune.RunConfig(name="tune", storage_path=str(scratch.resolve()), verbose=0, stop=Halt())
+        tuner = tune.Tuner(trainable, tune_config=how, run_config=where)
         try:
             with local_ray.watched(terminal.say):
                 tuner.fit()

@@ -24,11 +24,9 @@ def check(function: Callable[..., Any], name: str) -> None:
         try:
             cloudpickle.dumps(function)
         except Exception as error:  # whatever an object says that cannot be pickled
-            raise InputError(
-                "workload",
-                f"{name} cannot be sent to Ray's workers, because of something outside of it that it uses ({error}); "
-                "make that inside the function, or say --executor inline",
-            ) from None
+            why = f"{name} cannot be sent to Ray's workers, because of something outside of it that it uses ({error})"
+            advice = "make that inside the function, or say --executor inline"
+            raise InputError("workload", f"{why}; {advice}") from None
 
 
 @contextlib.contextmanager

@@ -36,27 +36,17 @@ def chosen(asked: str | None, record: Record | None, storage: AnyPath) -> str | 
     if asked is not None:
         return None if asked == NOWHERE else asked
     if record is not None and record.tracking_uri != OF_DRIVER:
-        if record.tracking_uri is not None and not _is_given(record.tracking_uri):
-            raise InputError(
-                "--tracking-uri",
-                f"missing; {record.sweep} is mirrored to {record.tracking_uri}, which no run of yours on this machine "
-                f"gave, and your password goes to no such address: give it if you trust it, or {NOWHERE}",
-            )
-        return record.tracking_uri
+        uri, usual = record.tracking_uri, without_credentials(os.environ.get("MLFLOW_TRACKING_URI", ""))
+        if uri and not (_is_file(uri) or uri.rstrip("/") == usual.rstrip("/") or user_files.gave_server(uri)):
+            why = f"{record.sweep} is mirrored to {uri}, which no run of yours on this machine gave, and your password"
+            why += f" goes to no such address: give it if you trust it, or {NOWHERE}"
+            raise InputError("--tracking-uri", f"missing; {why}")
+        return uri
     database = ((storage if isinstance(storage, Path) else Path()) / "mlflow.db").resolve()
     if meaning := [letter for letter in "?%" if letter in str(database)]:
-        raise InputError(
-            str(database.parent),
-            f"MLflow's database cannot lie in a folder with {' or '.join(meaning)} in its name; name another storage, "
-            "or another MLflow with --tracking-uri",
-        )
+        why = f"MLflow's database cannot lie in a folder with {' or '.join(meaning)} in its name"
+        raise InputError(str(database.parent), f"{why}; name another storage, or another MLflow with --tracking-uri")
     return f"sqlite:///{database}"
-
-
-def _is_given(uri: str) -> bool:
-    """Whether this user gave a recorded address, or it is a file."""
-    usual = without_credentials(os.environ.get("MLFLOW_TRACKING_URI", ""))
-    return _is_file(uri) or uri.rstrip("/") == usual.rstrip("/") or user_files.gave_server(uri)
 
 
 def _is_file(uri: str) -> bool:
@@ -81,16 +71,12 @@ def check(uri: str | None, record: Record | None, storage: AnyPath, say: Callabl
         raise InputError("--tracking-uri", str(error)) from None
     except server.Unreachable as error:
         if record is None:
-            raise InputError(
-                "--tracking-uri",
-                f"{error} ({NOWHERE} runs without, and `raysweep sync SWEEP` with an address writes it later)",
-            ) from None
+            later = f"{NOWHERE} runs without, and `raysweep sync SWEEP` with an address writes it later"
+            raise InputError("--tracking-uri", f"{error} ({later})") from None
         if record.tracking_uri not in (without_credentials(uri), OF_DRIVER):
             raise InputError("--tracking-uri", str(error)) from None
-        say(
-            f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: "
-            f"{command('sync', record.sweep, storage)}, later"
-        )
+        later = command("sync", record.sweep, storage)
+        say(f"--tracking-uri: {error}; going on, and trying again meanwhile; if it stays away: {later}, later")
     if not _is_file(uri):
         user_files.remember_server(without_credentials(uri))
 

@@ -145,13 +145,9 @@ def histories(draws: Sequence[Mapping[str, Curve]]) -> list[Point]:
         if len(steps) > MOST_POINTS:
             kept = np.linspace(0, len(steps) - 1, MOST_POINTS).round().astype(int)
             steps, means = steps[kept], means[kept]
-        whole = are_whole(steps)
-        key = _key(stage, name)
-        points += [
-            (key, float(value), int(step) if whole else number)
-            for number, (step, value) in enumerate(zip(steps, means, strict=True))
-            if math.isfinite(value)
-        ]
+        key, places = _key(stage, name), steps if are_whole(steps) else np.arange(len(steps))
+        finite = ((step, value) for step, value in zip(places, means, strict=True) if math.isfinite(value))
+        points += [(key, float(value), int(step)) for step, value in finite]
     return points
 
 
@@ -208,12 +204,9 @@ def _mean(values: list[float]) -> tuple[float, float]:
 
 def _tags(name: str, rows: Sequence[Row]) -> dict[str, str]:
     """The name by which a run is found, its draws by status, and logs relative to the tag raysweep.folder."""
-    counts = Counter(str(row["status"]) for row in rows)
-    tags = {
-        "raysweep.cell": name,
-        "raysweep.draws": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
-    }
+    counts = sorted(Counter(str(row["status"]) for row in rows).items())
     logs = dict.fromkeys(f"logs/{row['pack']}-{row['attempt']}.log" for row in rows if "pack" in row)
+    tags = {"raysweep.cell": name, "raysweep.draws": ", ".join(f"{count} {status}" for status, count in counts)}
     return tags | ({"raysweep.logs": cut(" ".join(logs), LONGEST_TAG)} if logs else {})
 
 
@@ -227,11 +220,7 @@ def _stages(stage_ids: Sequence[str]) -> str:
 
 def _digest(params: Mapping[str, Any], rows: Sequence[Row], stage_ids: Sequence[str], curves: Sequence[Point]) -> str:
     """A hash of everything that decides the content, except the seconds: they differ when a row is computed again."""
-    plain = [
-        LAYOUT,
-        {name: str(value) for name, value in params.items()},
-        list(stage_ids),
-        [[row["seed"], row["status"], dict(row["metrics"])] for row in rows],
-        *([curves] if curves else []),
-    ]
+    texts = {name: str(value) for name, value in params.items()}
+    results = [[row["seed"], row["status"], dict(row["metrics"])] for row in rows]
+    plain = [LAYOUT, texts, list(stage_ids), results, *([curves] if curves else [])]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:32]

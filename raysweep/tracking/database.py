@@ -82,17 +82,12 @@ class Database:
 
     def experiment(self, name: str, artifacts: str | None) -> str:
         with self._transaction() as database:
-            now = _now()
-            row = database.execute(
-                "SELECT experiment_id, lifecycle_stage FROM experiments WHERE name = ?", [name]
-            ).fetchone()
+            query = "SELECT experiment_id, lifecycle_stage FROM experiments WHERE name = ?"
+            row = database.execute(query, [name]).fetchone()
             if row is None and artifacts:
-                new = database.execute(
-                    "INSERT INTO experiments (name, artifact_location, lifecycle_stage, creation_time, "
-                    "last_update_time) VALUES (?, ?, 'active', ?, ?)",
-                    [name, artifacts, now, now],
-                )
-                row = (new.lastrowid, "active")
+                columns = "name, artifact_location, lifecycle_stage, creation_time, last_update_time"
+                insert = f"INSERT INTO experiments ({columns}) VALUES (?, ?, 'active', ?, ?)"
+                row = (database.execute(insert, [name, artifacts, now := _now(), now]).lastrowid, "active")
             if row and row[1] == "active":
                 tags = [(*tag, row[0]) for tag in KIND.items()]
                 database.executemany("INSERT OR IGNORE INTO experiment_tags VALUES (?, ?, ?)", tags)
@@ -125,13 +120,11 @@ class Database:
             return
         ids = [uuid.uuid4().hex for _ in contents]
         with self._transaction() as database:
-            (place,) = database.execute(
-                "SELECT artifact_location FROM experiments WHERE experiment_id = ?", [int(experiment_id)]
-            ).fetchone()
+            query, experiment = "SELECT artifact_location FROM experiments WHERE experiment_id = ?", int(experiment_id)
+            (place,) = database.execute(query, [experiment]).fetchone()
             for run_id, content in zip(ids, contents, strict=True):
                 now = _now()
-                ended = None if content.status == "RUNNING" else now
-                artifacts, experiment = f"{place}/{run_id}/artifacts", int(experiment_id)
+                ended, artifacts = None if content.status == "RUNNING" else now, f"{place}/{run_id}/artifacts"
                 database.execute(
                     "INSERT INTO runs VALUES (?, ?, 'UNKNOWN', '', '', 'unknown', ?, ?, ?, '', 'active', ?, ?, NULL)",
                     (run_id, content.name, content.status, now, ended, artifacts, experiment),
@@ -153,9 +146,8 @@ class Database:
     def delete(self, run_id: str) -> None:
         with self._transaction() as database:
             if not database.execute("SELECT EXISTS (SELECT * FROM assessments)").fetchone()[0]:
-                database.execute(
-                    "UPDATE runs SET lifecycle_stage = 'deleted', deleted_time = ? WHERE run_uuid = ?", [_now(), run_id]
-                )
+                update = "UPDATE runs SET lifecycle_stage = 'deleted', deleted_time = ? WHERE run_uuid = ?"
+                database.execute(update, [_now(), run_id])
                 return
         self._client.delete(run_id)  # which deletes what somebody assessed of it
 
@@ -178,14 +170,9 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _log(
-    database: sqlite3.Connection,
-    run_id: str,
-    metrics: Sequence[Point],
-    params: Mapping[str, str],
-    tags: Mapping[str, str],
-) -> None:
-    now = _now()
+def _log(database: sqlite3.Connection, run_id: str, metrics: Sequence[Point], *named: Mapping[str, str]) -> None:
+    """named: parameters and tags."""
+    now, (params, tags) = _now(), named
     for key in {key for key, _, _ in metrics} | params.keys() | tags.keys():
         if not re.fullmatch(r"[-\w. :/]{1,250}", key) or posixpath.normpath(key) != key:
             raise ValueError(f"{key!r} cannot be a name in MLflow")

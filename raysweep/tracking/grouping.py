@@ -40,10 +40,8 @@ def check_runs_per(asked: str | None, record: Record | None, cells: Cells) -> No
     if asked == "pack" and cells.asked is not None:
         raise InputError("--runs-per", "expected cell or sweep: cells within a range have no fixed neighbours")
     if record is not None and record.runs_per not in (None, asked):
-        raise InputError(
-            "--runs-per",
-            f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name starts another sweep",
-        )
+        why = f"{record.sweep} is mirrored per {record.runs_per} since it was started; --name starts another sweep"
+        raise InputError("--runs-per", why)
 
 
 def default_runs_per(cells: Cells) -> str:

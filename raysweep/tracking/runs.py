@@ -50,13 +50,9 @@ class Runs:
             artifacts = artifacts.absolute().as_uri()
         self.experiment_id = store.experiment(str(sweep.space["name"]), artifacts)
         self.together = store.together
-        self._common = {
-            "raysweep.sweep": sweep.sweep,
-            "raysweep.sweep_id": sweep.sweep_id,
-            "raysweep.code_version": sweep.code_version,
-            "mlflow.source.name": "raysweep",
-            **({"raysweep.folder": sweep.folder} if sweep.folder else {}),
-        }
+        of_sweep = {name: getattr(sweep, name) for name in ("sweep", "sweep_id", "code_version", "folder")}
+        self._common = {f"raysweep.{name}": text for name, text in of_sweep.items() if text}
+        self._common["mlflow.source.name"] = "raysweep"
         self.children: dict[str, Run] = {}
         fixed = dict(sweep.space.get("fixed") or {})
         params = {name: cut(text(value), LONGEST_PARAM) for name, value in fixed.items()}
@@ -66,8 +62,8 @@ class Runs:
         if existing:
             self._parent_id = existing[0].run_id
             store.set_status(self._parent_id, "RUNNING")
-            tags = {"raysweep.code_version": sweep.code_version}
             # its creator may have been killed before it wrote the parameters
+            tags = {"raysweep.code_version": sweep.code_version}
             store.log(self._parent_id, [], {} if existing[0].params else params, tags)
             self.settle()
         else:

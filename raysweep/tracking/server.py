@@ -133,7 +133,7 @@ def _template(folder: Path) -> bytes:
     if kept.is_file():
         return kept.read_bytes()
     made, whole = folder / "mlflow.db", folder / "whole.db"
-    with _with_pragmas(made, "synchronous = OFF"):  # it need not survive a crash
+    with _unsynchronized(made):  # it need not survive a crash
         _client(f"sqlite:///{made}").search_experiments(max_results=1)
     with contextlib.closing(sqlite3.connect(made)) as connection:
         connection.execute("VACUUM INTO ?", (str(whole),))
@@ -145,16 +145,15 @@ def _template(folder: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def _with_pragmas(path: Path, *pragmas: str) -> Iterator[None]:
-    """Set SQLite's pragmas in each connection to this file that is made inside the block."""
+def _unsynchronized(path: Path) -> Iterator[None]:
+    """No connection to this SQLite file that is made inside the block waits for the disk."""
     from sqlalchemy import Engine, event
 
     def relax(connection: Any, record: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
             (_, _, file), *_ = connection.execute("PRAGMA database_list").fetchall()
             if os.path.realpath(file) == os.path.realpath(path):  # of which one may be gone
-                for pragma in pragmas:
-                    connection.execute(f"PRAGMA {pragma}")
+                connection.execute("PRAGMA synchronous = OFF")
 
     event.listen(Engine, "connect", relax)
     try:
@@ -206,10 +205,8 @@ def _check_server(tracking_uri: str) -> None:
             cause = getattr(error, "reason", error)
             raise Unreachable(f"cannot reach {tracking_uri}: {cause or type(error).__name__}") from None
         if status == 401 or (status < 300 and page == "/health" and _refuses(base)):
-            raise NotLetIn(
-                f"{tracking_uri} does not let this user in; expected MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows"
-            )
+            known = "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN) that it knows"
+            raise NotLetIn(f"{tracking_uri} does not let this user in; expected {known}")
         if status < 300 or status == 403:  # 403: the user is known, but may not see this experiment
             return
     what = "with an error; its log may say why" if status >= 500 else "not as an MLflow server"

@@ -60,14 +60,8 @@ class Session:
         if mirrored is None or (mirrored.sweep_id, mirrored.tracking_uri) != (record.sweep_id, recorded_uri):
             mirrored = signs.Mirrored(record.sweep_id, recorded_uri)
             signs.leave_mirrored(folder, mirrored)
-        run = SweepRun(
-            space.as_dict(),
-            record.sweep,
-            record.sweep_id,
-            code_version(workload),
-            address.artifacts(uri, folder.parent),
-            paths.absolute(folder),
-        )
+        artifacts, place, code = address.artifacts(uri, folder.parent), paths.absolute(folder), code_version(workload)
+        run = SweepRun(space.as_dict(), record.sweep, record.sweep_id, code, artifacts, place)
         self.mirror = Mirror(uri, run, mirrored, functools.partial(signs.leave_mirrored, folder), HEAD_START)
         for cell in rows.complete():
             self.complete(cell)
@@ -154,12 +148,10 @@ class Session:
         """Say that Ctrl-C is safe: at once if more than MANY cells are left, else after LONG seconds."""
 
         def tell() -> None:
-            waiting = self.mirror.pending
+            waiting, sync = self.mirror.pending, command("sync", self._record.sweep, self._folder.parent)
             last = f"the last {counted(waiting, 'cell')}" if waiting else "the end of the sweep's own run"
-            say(
-                f"writing {last} to MLflow; all rows are kept: Ctrl-C is safe here, and "
-                f"`{command('sync', self._record.sweep, self._folder.parent)}` writes what is missing then"
-            )
+            safe = f"all rows are kept: Ctrl-C is safe here, and `{sync}` writes what is missing then"
+            say(f"writing {last} to MLflow; {safe}")
 
         if self.mirror.pending > MANY:
             tell()
