@@ -148,10 +148,8 @@ def _parsed(content: bytes) -> list[Row]:
         metrics = row["metrics"].items()
         row["metrics"] = {name: WORDS[value] if isinstance(value, str) else value for name, value in metrics}
         if "asked" in row:
-            values = row["asked"]["values"].items()
-            row["asked"]["values"] = {
-                name: restored(value) if isinstance(value, dict) else value for name, value in values
-            }
+            values = row["asked"]["values"]
+            values |= {name: restored(value) for name, value in values.items() if isinstance(value, dict)}
         row_checks.check(row)
         for key in CURVES:
             if key in row:

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import re
-import shlex
 import shutil
 import uuid
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from typing import Any
 
 from raysweep import plain_json as json
 from raysweep.errors import InputError, unknown
-from raysweep.phrases import place
+from raysweep.phrases import command, place
 from raysweep.space.schema import plain_name, restore
 from raysweep.storage import driver_lock, files, leases, sealed, signs
 from raysweep.storage.paths import AnyPath
@@ -140,11 +139,9 @@ def _content(folder: AnyPath, to_delete: bool) -> bytes:
         content = files.read(folder / DELETING)
         if to_delete:
             return content
-        raise InputError(
-            folder.name,
-            "is being deleted, or its deletion was cut short; finish that with: raysweep "
-            f"delete {folder.name} --storage {shlex.quote(place(folder.parent))}",
-        ) from None
+        again = command("delete", folder.name, folder.parent)
+        why = f"is being deleted, or its deletion was cut short; finish that with: {again}"
+        raise InputError(folder.name, why) from None
 
 
 def sweeps(storage: AnyPath) -> list[str]:

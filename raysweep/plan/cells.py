@@ -127,12 +127,8 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
         if complaint := _complaint(workload, parameters):
             raise _refused(space, cell, *complaint)
     columns = {p.name: column(p, [parameters[p.name] for parameters in full]) for p in workload.parameters}
-    return Cells(
-        columns,
-        [cell_id(workload, parameters) for parameters in full],
-        *resources.of_cells(space.resources, columns, len(full)),
-        most=len(full),
-    )
+    ids, needs = [cell_id(workload, cell) for cell in full], resources.of_cells(space.resources, columns, len(full))
+    return Cells(columns, ids, *needs, most=len(full))
 
 
 @one_look()
@@ -177,19 +173,14 @@ def _check_declared_scales(space: Space, workload: Workload) -> None:
     """InputError if an axis has values that do not fit its declared scale, unless the space states another scale."""
     for name, values in space.axes.items():
         if name not in space.scale and workload.logarithmic(name) and (low := min(values)) < 0:
-            raise InputError(
-                f"axes.{name}",
-                f"expected no value below 0, since {workload.name} reads this axis in log, "
-                f"got {low:g} (scale.{name}=linear reads it as it is)",
-            )
+            expected = f"expected no value below 0, since {workload.name} reads this axis in log"
+            raise InputError(f"axes.{name}", f"{expected}, got {low:g} (scale.{name}=linear reads it as it is)")
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:
     others = ", ".join(f"{key} = {as_typed(value)}" for key, value in cell.items() if key != parameter)
-    return InputError(
-        f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}",
-        message + (f" (in the cell {others})" if others else ""),
-    )
+    path = f"{'axes' if parameter in space.axes else 'fixed'}.{parameter}"
+    return InputError(path, message + (f" (in the cell {others})" if others else ""))
 
 
 def plan_record(space: Space, cells: Cells) -> dict[str, Any]:

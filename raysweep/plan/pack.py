@@ -52,9 +52,7 @@ def rest_of(pack: Pack, cell_ids: Sequence[str], count: int) -> Pack | None:
     """The rows of a pack after the first `count` ones, as a pack; None if there are no more."""
     if count >= len(pack):
         return None
-    cells, seeds = pack.cells[count:], pack.seeds[count:]
-    seconds = pack.seconds * (1 - count / len(pack))
-    return replace(pack, id=pack_id(cell_ids, cells, seeds), cells=cells, seeds=seeds, seconds=seconds)
+    return _part(pack, cell_ids, pack.cells[count:], pack.seeds[count:], 1 - count / len(pack))
 
 
 def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
@@ -62,10 +60,13 @@ def halves(pack: Pack, cell_ids: Sequence[str]) -> list[Pack]:
     if len(pack) <= 1:
         return [pack]
     half = len(pack) // 2
-    return [
-        replace(pack, id=pack_id(cell_ids, cells, seeds), cells=cells, seeds=seeds, seconds=pack.seconds / 2)
-        for cells, seeds in ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))
-    ]
+    parts = ((pack.cells[:half], pack.seeds[:half]), (pack.cells[half:], pack.seeds[half:]))
+    return [_part(pack, cell_ids, cells, seeds, 0.5) for cells, seeds in parts]
+
+
+def _part(pack: Pack, cell_ids: Sequence[str], cells: np.ndarray, seeds: np.ndarray, share: float) -> Pack:
+    identity = pack_id(cell_ids, cells, seeds)
+    return replace(pack, id=identity, cells=cells, seeds=seeds, seconds=pack.seconds * share)
 
 
 class PackQueue:

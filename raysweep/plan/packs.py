@@ -89,10 +89,8 @@ class _Prices:
 
     def _rows(self, piece: Piece) -> Rows:
         """Rows of a piece, one for each of their last kept stages."""
-        return [
-            (cell, piece.seed, chain, lacking(self._workload, chain, self._there))
-            for cell, chain in self._costs.chains(piece)
-        ]
+        chains = self._costs.chains(piece)
+        return [(cell, piece.seed, chain, lacking(self._workload, chain, self._there)) for cell, chain in chains]
 
     def _needed(self, rows: Rows) -> dict[str, RowStage]:
         """The stages that have to be computed, parents first."""

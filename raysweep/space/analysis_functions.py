@@ -46,11 +46,8 @@ def find(kind: str, files: Mapping[str, Path], path: str) -> Function:
     InputError, at the key `path`, if it is not there, cannot be imported or is no function."""
     if match := _IN_FILE.fullmatch(kind):
         if kind not in files:
-            raise InputError(
-                path,
-                f"{kind} was not executed, because no run of yours on this machine named this file; run the space that "
-                "names it, which computes no row twice",
-            )
+            why = f"{kind} was not executed, because no run of yours on this machine named this file"
+            raise InputError(path, f"{why}; run the space that names it, which computes no row twice")
         function = function_files.imported(files[kind], match["name"], match["file"], path).call
     elif points := [point for point in entry_points(group=GROUP) if point.name == kind]:
         try:

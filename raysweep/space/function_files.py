@@ -177,10 +177,10 @@ def unchanged(recorded: Description, sweep: str, path: str) -> Check:
         if name.isidentifier() and name != recorded.name:
             raise InputError(path, f"expected the function {recorded.name} of the sweep {sweep}, got {name}")
         if digest != recorded.digest:
-            raise InputError(
-                path,
-                f"the source of {recorded.name} changed since the sweep {sweep} recorded it; run its space again "
-                "(raysweep run, or raysweep.run in Python), where --on-code-change says what to do with its rows",
+            again = (
+                "run its space again (raysweep run, or raysweep.run in Python), where --on-code-change says what to do"
             )
+            why = f"the source of {recorded.name} changed since the sweep {sweep} recorded it"
+            raise InputError(path, f"{why}; {again} with its rows")
 
     return check

@@ -96,9 +96,8 @@ def _check_size(path: str, size: float, options: Mapping[str, Any], logarithmic:
     kind, x = path.rpartition(".")[2], options["x"]
     values = sorted({float(value) for value in context.axes[x] if math.isfinite(value)})
     if len(values) < (least := FEWEST_VALUES[kind]):
-        raise InputError(
-            path, f"expected at least {least} values of {x}, on which places are sought, got {len(values)}"
-        )
+        expected = f"expected at least {least} values of {x}, on which places are sought"
+        raise InputError(path, f"{expected}, got {len(values)}")
     unit = context.workload.by_name[x].unit
     if kind == "optimum" and is_logarithmic(options["fit"], values, logarithmic):
         most = math.sqrt(values[-1] / min(value for value in values if value > 0))

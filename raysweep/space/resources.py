@@ -82,10 +82,9 @@ class Resources:
 
     def words(self) -> str:
         """The resources in words, such as: 4 GPUs and 8 cores, a gang of 4 workers."""
-        amounts = [counted(self.gpus, "GPU")] if self.gpus else []
-        return " and ".join([*amounts, counted(self.cpus, "core")]) + (
-            f", a gang of {self.gang} workers" if self.gang > 1 else ""
-        )
+        gpus = f"{counted(self.gpus, 'GPU')} and " if self.gpus else ""
+        gang = f", a gang of {self.gang} workers" if self.gang > 1 else ""
+        return f"{gpus}{counted(self.cpus, 'core')}{gang}"
 
 
 def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Resources:
@@ -99,16 +98,11 @@ def resolve(amounts: Mapping[str, Any], rules: Sequence[tuple[str, Mapping[str, 
     gpus, cpus = amounts["gpus_per_trial"], amounts["cpus_per_trial"]
     gang = amounts.get("gang", max(gpus, 1))
     if gpus not in (0, gang):
-        raise InputError(
-            f"{path}.gang", f"expected {counted(gpus, 'worker')}, one for each GPU (the default), got {gang}"
-        )
+        expected = f"expected {counted(gpus, 'worker')}, one for each GPU (the default)"
+        raise InputError(f"{path}.gang", f"{expected}, got {gang}")
     workers = "gang" if "gang" in amounts else "gpus_per_trial"  # each worker takes a core
-    return Resources(
-        gpus,
-        max(cpus, gang),
-        gang,
-        {"GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]},
-    )
+    keys = {"GPU": asked["gpus_per_trial"], "CPU": asked["cpus_per_trial" if cpus >= gang else workers]}
+    return Resources(gpus, max(cpus, gang), gang, keys)
 
 
 def of_cells(stated: Mapping[str, Any], columns: Columns, count: int) -> tuple[list[Resources], np.ndarray]:

@@ -167,12 +167,9 @@ def validate(data: Mapping[str, Any]) -> Space:
         function=workload.function.plain() if workload.function else None,
     )
     precision.check_axes(precise, space.analysis, space.scale, context)
-    if space.count_upper_bound() > MAX_VALUES:
-        raise InputError(
-            "axes",
-            f"{space.count_upper_bound():,} cells are more than the {MAX_VALUES:,} that can be planned; take fewer "
-            "values, or split the space",
-        )
+    if (cells := space.count_upper_bound()) > MAX_VALUES:
+        why = f"{cells:,} cells are more than the {MAX_VALUES:,} that can be planned"
+        raise InputError("axes", f"{why}; take fewer values, or split the space")
     return space
 
 
@@ -194,12 +191,8 @@ def restore(record: Mapping[str, Any]) -> Space:
     absent = {p.name: p.absent for p in declared(record).parameters if p.late and p.name not in axes}
     bound = dict.fromkeys(("precision", "budget"))  # as valid as the analyses that they are about
     space = validate({**record, "fixed": {**absent, **fixed}, "analysis": [], **bound})
-    return replace(
-        space,
-        analysis=record.get("analysis") or [],
-        precision=record.get("precision") or {},
-        budget=record.get("budget") or {},
-    )
+    stated: dict[str, Any] = {key: record.get(key) or {} for key in bound}
+    return replace(space, analysis=record.get("analysis") or [], **stated)
 
 
 def plain_name(value: Any, path: str) -> str:
@@ -213,11 +206,8 @@ def _no_password(value: Any, path: str, seen: set[int]) -> None:
     """Raise InputError if a space, which is recorded, mirrored and shown, contains a password. seen: the ids of what
     was checked, because YAML's aliases can repeat one list a billion times."""
     if isinstance(value, str) and has_password(value):
-        raise InputError(
-            path,
-            "an address with a password cannot stand in a space, which is recorded and shown; give "
-            "credentials by the environment",
-        )
+        why = "an address with a password cannot stand in a space, which is recorded and shown"
+        raise InputError(path, f"{why}; give credentials by the environment")
     if isinstance(value, (Mapping, list)) and id(value) not in seen:
         seen.add(id(value))
         for step, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
@@ -249,11 +239,8 @@ def _fixed(given: Any, context: Context) -> dict[str, Any]:
 
 def _fixed_value(parameter: Parameter, value: Any, path: str, context: Context) -> Any:
     if parameter.name in context.axes:
-        raise InputError(
-            path,
-            "also stands under axes; keep one of the two "
-            f"(--set {path}=null or axes.{parameter.name}=null takes one away)",
-        )
+        advice = f"--set {path}=null or axes.{parameter.name}=null takes one away"
+        raise InputError(path, f"also stands under axes; keep one of the two ({advice})")
     return checks.coerced(parameter, value, path, context)
 
 

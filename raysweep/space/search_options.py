@@ -63,11 +63,9 @@ def check(value: Any, context: Context) -> dict[str, dict[str, Any]]:
     table = of_records if kind == IMPORTED else SEARCHES[checks.named(kind, "search", "search", SEARCHES)]
     if context.ranges and kind not in IN_RANGES:
         takes = " and ".join(f"{{{name}: …}}" for name in IN_RANGES)
-        raise InputError(
-            f"axes.{next(iter(context.ranges))}.range",
-            f"a range is for the searches {takes}, and this space has search {kind}; say another search, or a list of "
-            "values",
-        )
+        why = f"a range is for the searches {takes}, and this space has search {kind}"
+        path = f"axes.{next(iter(context.ranges))}.range"
+        raise InputError(path, f"{why}; say another search, or a list of values")
     usual = context.workload.searched(kind)
     defaults = {"x": usual if usual in context.axes else None, "start": START, "sampler": "tpe"}
     return {kind: checks.keys(given, f"search.{kind}", context, table, {key: defaults.get(key) for key in table})}

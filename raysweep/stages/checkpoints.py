@@ -107,12 +107,9 @@ def look(store: Folder, record: str, stage: str) -> Record | None:
         body = unseal(store.read(record))
     except FileNotFoundError:
         return None
-    if body.get("format") != FORMAT:
-        raise InputError(
-            store.root,
-            f"{record} was written by format {body.get('format')} of the store; this version "
-            f"of raysweep reads {FORMAT}",
-        )
+    if (stated := body.get("format")) != FORMAT:
+        why = f"{record} was written by format {stated} of the store; this version of raysweep reads {FORMAT}"
+        raise InputError(store.root, why)
     if body.get("stage") != stage:
         raise Damaged(f"{record} belongs to stage {body.get('stage')}")
     for name, kind in _REQUIRED.items():

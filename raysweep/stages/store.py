@@ -102,11 +102,9 @@ class Store:
                 raise InputError(self.url, f"is not a store: it has no {MARKER}, but {others[0]}")
             return False
         if stated != FORMAT:
-            raise InputError(
-                self.url,
-                f"the store was written by another version of raysweep (format {stated}; this "
-                f"version reads and writes {FORMAT}); use another store",
-            )
+            formats = f"format {stated}; this version reads and writes {FORMAT}"
+            why = f"the store was written by another version of raysweep ({formats}); use another store"
+            raise InputError(self.url, why)
         return True
 
     def exists(self) -> bool:
@@ -276,11 +274,8 @@ class Store:
 
     def stages(self) -> list[str]:
         """The published stages, sorted; their records are not read."""
-        return [
-            name.removesuffix(".json")
-            for name in self.files.names("entries")
-            if name.endswith(".json") and _STAGE.fullmatch(name.removesuffix(".json"))
-        ]
+        records = (name for name in self.files.names("entries") if name.endswith(".json"))
+        return [stage for stage in (name.removesuffix(".json") for name in records) if _STAGE.fullmatch(stage)]
 
 
 def record_name(stage: str) -> str:

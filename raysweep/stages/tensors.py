@@ -33,23 +33,16 @@ def serialize(tensors: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The bytes of a safetensors file, in order, as uint8: its header, then each tensor as it lies in memory, copied
     only if it is not contiguous or not little-endian. TypeError for a dtype that safetensors does not know."""
     arrays = {name: _little_endian(name, np.asarray(tensors[name], order="C")) for name in tensors}
-    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so that every tensor is aligned
+    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))  # every tensor is aligned
     header: dict[str, Any] = {}
     offset = 0
-    for name in ordered:
-        array = arrays[name]
-        header[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
-        }
-        offset += array.nbytes
+    for name, array in arrays.items():
+        place = [offset, offset := offset + array.nbytes]
+        header[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": place}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return [
-        np.frombuffer(len(text).to_bytes(8, "little") + text, np.uint8),
-        *(arrays[name].reshape(-1).view(np.uint8) for name in ordered),
-    ]
+    head = np.frombuffer(len(text).to_bytes(8, "little") + text, np.uint8)
+    return [head, *(array.reshape(-1).view(np.uint8) for array in arrays.values())]
 
 
 def _little_endian(name: str, array: np.ndarray) -> np.ndarray:

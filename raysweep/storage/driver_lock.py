@@ -118,10 +118,8 @@ def _leased(folder: Folder, say: Callable[[str], None]) -> Iterator[Callable[[],
             continue
         if first is None:
             first = now
-            say(
-                f"{now.holder} drove this sweep and has not given it back; watching whether it still does (up to "
-                f"{now.seconds:.0f} s)"
-            )
+            watching = f"watching whether it still does (up to {now.seconds:.0f} s)"
+            say(f"{now.holder} drove this sweep and has not given it back; {watching}")
         elif now.content != first.content:  # renewed, so the driver lives
             raise Busy(now.holder)
         time.sleep(LEASE_SECONDS / 40)  # between two reads of the bucket

@@ -94,8 +94,6 @@ class Folder:
             if done == "written" and (error.errno in files.READ_ONLY or isinstance(error, PermissionError)):
                 message = "is read-only here; expected one that can be written"
             elif done == "written" and error.errno in files.FULL:
-                message = (
-                    f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again: "
-                    "what was published is kept"
-                )
+                message = f"is full ({os.strerror(error.errno)}); make room (raysweep store prune) and run again"
+                message += ": what was published is kept"
             raise Halted(self.root, f"the store {message}") from error

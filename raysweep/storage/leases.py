@@ -98,13 +98,8 @@ class Lease:
         self.lost = False
         self._folder, self._beat, self._lock = folder, 0, threading.Lock()
         self._renewed = time.time()
-        self._who = {
-            "token": uuid.uuid4().hex,
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "since": time.time(),
-            "life": processes.life(os.getpid()),
-        }
+        here = {"token": uuid.uuid4().hex, "host": socket.gethostname(), "process": os.getpid()}
+        self._who = {**here, "since": time.time(), "life": processes.life(os.getpid())}
 
     def content(self) -> bytes:
         return json.dumps({**self._who, "beat": self._beat, "renewed": time.time(), "seconds": self.seconds}).encode()

@@ -59,11 +59,8 @@ def locate_store(address: str) -> AnyPath:
 def _parts(address: str, key: str) -> tuple[str, str]:
     """The protocol of an address (empty for a plain path) and the rest; InputError if it is neither path nor URL."""
     if has_password(address):
-        raise InputError(
-            key,
-            "the address is recorded and shown; give its credentials by the environment "
-            "(AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…)",
-        )
+        advice = "AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, FSSPEC_…"
+        raise InputError(key, f"the address is recorded and shown; give its credentials by the environment ({advice})")
     protocol, separator, rest = address.partition("://")
     if separator:
         return protocol, rest

@@ -231,11 +231,8 @@ class Walk:
 
     def _from_store(self, stages: Sequence[RowStage], call: Sequence[_Instance]) -> list[Artifact]:
         """The artifacts of kept stages of one call; those that are needed and not there are computed together."""
-        missing = [
-            (stage, instance)
-            for stage, instance in zip(stages, call, strict=True)
-            if self._look(stage.id) is None and any(self._needed(stage, row) for row in instance.rows.tolist())
-        ]
+        unseen = [pair for pair in zip(stages, call, strict=True) if self._look(pair[0].id) is None]
+        missing = [pair for pair in unseen if any(self._needed(pair[0], row) for row in pair[1].rows.tolist())]
         if missing:
             self._compute([stage for stage, _ in missing], [instance for _, instance in missing])
         artifacts = []
@@ -272,6 +269,7 @@ class Walk:
         """The store's entries of kept stages; those that are not there are computed together and published."""
         by_id = {stage.id: (stage, instance) for stage, instance in zip(stages, instances, strict=True)}
         index, together = stages[0].index, self._chain.stages[stages[0].index].together is not None
+        declared, code = self._chain.metrics[index], code_version(self.workload, self._chain.stages[index])
 
         def work(ids: list[str], progress: Any) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
             call = [by_id[stage][1] for stage in ids]
@@ -290,17 +288,10 @@ class Walk:
             computed = []
             for position in range(len(call)):
                 arrays, described = trees.flatten(result.entry(position) if together else result.tensors)
-                meta = {
-                    "tree": described,
-                    "metrics": {  # all that are declared now: one that is not there was declared later
-                        name: float(result.metrics[name][position]) if name in result.metrics else np.nan
-                        for name in self._chain.metrics[index]
-                    },
-                    "status": str(result.status[position]),
-                    "curve": context.curve.of_row(position),
-                    "code_version": code_version(self.workload, self._chain.stages[index]),
-                }
-                computed.append((arrays, meta))
+                given = {name: float(values[position]) for name, values in result.metrics.items()}
+                metrics = dict.fromkeys(declared, np.nan) | given  # all of today: what lacks one was there before it
+                meta = {"tree": described, "metrics": metrics, "status": str(result.status[position])}
+                computed.append((arrays, meta | {"curve": context.curve.of_row(position), "code_version": code}))
             return computed
 
         if any(len(self.errors.get(stage, ())) >= TRIES for stage in by_id):

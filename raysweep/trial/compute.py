@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +31,8 @@ def compute(
         computation = Walk(workload, columns, seeds, stages, keep, **more).through()
     if workload.closed_form is None:
         return computation
-    theory = {
-        f"{name}_theory": one_number_a_row(workload.name, f"{name}_theory", values, columns, seeds)
-        for name, values in workload.closed_form(columns).items()
-    }
-    return replace(computation, metrics={**computation.metrics, **theory})
+    theory = {f"{name}_theory": values for name, values in workload.closed_form(columns).items()}
+    return replace(computation, metrics={**computation.metrics, **_numbers(workload, theory, columns, seeds)})
 
 
 def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) -> Any:
@@ -50,8 +47,11 @@ def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:
     with processes.children_end():
         metrics, status = function_at(workload.compute)(columns, seeds)
-    return replace(
-        Computation.empty((), len(seeds)),
-        metrics={name: one_number_a_row(workload.name, name, each, columns, seeds) for name, each in metrics.items()},
-        status=statuses(workload.name, status, len(seeds)),
-    )
+    rows, status = Computation.empty((), len(seeds)), statuses(workload.name, status, len(seeds))
+    return replace(rows, metrics=_numbers(workload, metrics, columns, seeds), status=status)
+
+
+def _numbers(
+    workload: Workload, metrics: Mapping[str, Any], columns: Columns, seeds: np.ndarray
+) -> dict[str, np.ndarray]:
+    return {name: one_number_a_row(workload.name, name, each, columns, seeds) for name, each in metrics.items()}

@@ -56,11 +56,8 @@ class Curve:
             kept = value.detach().clone() if hasattr(value, "detach") else np.array(value, dtype=np.float64)
             kept = kept.reshape(()) if math.prod(kept.shape) == 1 else kept
             if tuple(kept.shape) not in ((), (self._rows,)):
-                raise InputError(
-                    f"{self._stage}.log",
-                    f"expected one number of {name} for all rows or one for each of {self._rows}, "
-                    f"got the shape {tuple(kept.shape)}",
-                )
+                expected = f"expected one number of {name} for all rows or one for each of {self._rows}"
+                raise InputError(f"{self._stage}.log", f"{expected}, got the shape {tuple(kept.shape)}")
             values[name] = kept
         self._last = (float(step), values)
         if self._count % self._stride == 0:
@@ -73,11 +70,8 @@ class Curve:
     def tell(self) -> None:
         """Say in the log of the trial if more was logged than is kept."""
         if self._stride > 1:
-            kept = len(self._table()[0])
-            log.LOGGER.info(
-                "%s logged %s points; its curve keeps %s: one of %s, and the last",
-                *(self._stage, f"{self._count:,}", kept, f"{self._stride:,}"),
-            )
+            kept = f"its curve keeps {len(self._table()[0])}: one of {self._stride:,}, and the last"
+            log.LOGGER.info("%s logged %s points; %s", self._stage, f"{self._count:,}", kept)
 
     def of_row(self, index: int) -> dict[str, list[float]]:
         """The curve of one row: {"step": [...], NAME: [...]}; a metric that was not logged at a step is NaN there."""
@@ -104,19 +98,14 @@ class Curve:
 
     def state(self) -> dict[str, Any]:
         steps, values = self._table()
-        return {
-            "stride": self._stride,
-            "count": self._count,
-            "steps": np.asarray(steps, dtype=np.float64)[: len(self._points)],
-            "values": {name: table[: len(self._points)] for name, table in values.items()},
-        }
+        kept = {name: table[: len(self._points)] for name, table in values.items()}
+        points = {"steps": np.asarray(steps, dtype=np.float64)[: len(self._points)], "values": kept}
+        return {"stride": self._stride, "count": self._count, **points}
 
     def go_on(self, state: Mapping[str, Any]) -> None:
         self._stride, self._count = state["stride"], state["count"]
-        self._points = [
-            (float(step), {name: values[index] for name, values in state["values"].items()})
-            for index, step in enumerate(state["steps"])
-        ]
+        logged = [{name: values[i] for name, values in state["values"].items()} for i in range(len(state["steps"]))]
+        self._points = list(zip(map(float, state["steps"]), logged, strict=True))
         self._last = self._points[-1] if self._points else None
 
 

@@ -171,14 +171,11 @@ def compute_rows(
     fails twice is recorded as failed. If a kept stage has failed twice, all rows that need it have failed with its
     error, and the others go on. attempt: computes rows together and raises any error."""
     if job.function and not job.function.vectorized and len(seeds) > 1:  # one that fails must not repeat the others
-        return [
-            row for i in range(len(seeds)) for row in compute_rows(job, cells[i : i + 1], seeds[i : i + 1], attempt)
-        ]
+        parts = [slice(i, i + 1) for i in range(len(seeds))]
+        return [row for part in parts for row in compute_rows(job, cells[part], seeds[part], attempt)]
     computed = outcomes(job if job.function else replace(job, errors={}), cells, seeds, attempt, "row")
-    return [
-        failed_row(job, cell, seed, *one) if isinstance(one, Failed) else one
-        for cell, seed, one in zip(cells, seeds, computed, strict=True)
-    ]
+    rows = zip(cells, seeds, computed, strict=True)
+    return [failed_row(job, cell, seed, *one) if isinstance(one, Failed) else one for cell, seed, one in rows]
 
 
 def outcomes(
@@ -267,18 +264,11 @@ def failed_row(job: Job, cell: int, seed: int, error: str, seconds: float = 0.0)
 
 def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics: dict[str, float]) -> Row:
     """A row as the ledger keeps it. cell: its position in the job's table."""
-    row: Row = {
-        "cell": job.cell_ids[cell],
-        "seed": int(seed),
-        "status": status,
-        "attempt": job.attempt,
-        "seconds": seconds,
-        "code_version": job.code_version,
-        "metrics": metrics,
-    }
+    row: Any = {"cell": job.cell_ids[cell], "seed": int(seed), "status": status, "attempt": job.attempt}
+    row |= {"seconds": seconds, "code_version": job.code_version, "metrics": metrics}
     if job.function and job.function.description.version != 1:
         row["version"] = job.function.description.version
-    return row if job.asked is None else {**row, "asked": job.asked[cell]}
+    return row if job.asked is None else row | {"asked": job.asked[cell]}
 
 
 def free_memory() -> None:

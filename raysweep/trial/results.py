@@ -72,13 +72,8 @@ class Computation:
     @classmethod
     def empty(cls, metrics: Sequence[str], count: int) -> Computation:
         """So many rows that have passed no stage yet."""
-        return cls(
-            {name: np.full(count, np.nan) for name in metrics},
-            np.full(count, OK, dtype=object),
-            [{} for _ in range(count)],
-            [{} for _ in range(count)],
-            {},
-        )
+        values, status = {name: np.full(count, np.nan) for name in metrics}, np.full(count, OK, dtype=object)
+        return cls(values, status, [{} for _ in range(count)], [{} for _ in range(count)], {})
 
     def enter(self, stage: str, rows: Sequence[np.ndarray] | np.ndarray, result: Checked, curve: context.Curve) -> None:
         """Enter the result of one call of a stage that is not kept, and what it logged. rows: for each entry of the
@@ -203,8 +198,6 @@ def one_number_a_row(path: str, metric: str, values: Any, columns: Columns, seed
             numbers[i] = number(value)
         except ValueError:
             row = ", ".join(f"{name} = {as_typed(column[i])}" for name, column in columns.items())
-            raise RuntimeError(
-                f"{path}: expected one number as the metric {metric}, got {shown(value)} in "
-                f"the row {row}, seed = {seeds[i]}"
-            ) from None
+            got = f"got {shown(value)} in the row {row}, seed = {seeds[i]}"
+            raise RuntimeError(f"{path}: expected one number as the metric {metric}, {got}") from None
     return numbers

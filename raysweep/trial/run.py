@@ -132,11 +132,10 @@ def _compute_stages(job: Job, pack: Pack, by: By) -> dict[str, str]:
     if (left := errors == "").any():
         ended = outcomes(replace(job, errors={}), pack.cells[left], pack.seeds[left], put, "stage")
         errors[left] = [one.error for one in ended]
-    return {
-        stage: error
-        for error in dict.fromkeys(errors[errors != ""])
-        for stage in _lacking(job, pack, pack.cells[errors == error], pack.seeds[errors == error])
-    }
+    failed: dict[str, str] = {}
+    for error in dict.fromkeys(errors[errors != ""]):
+        failed |= dict.fromkeys(_lacking(job, pack, pack.cells[errors == error], pack.seeds[errors == error]), error)
+    return failed
 
 
 def _earlier_errors(job: Job, pack: Pack) -> list[str]:
