@@ -19,10 +19,12 @@ try:
     import click
 
     import raysweep
-    from raysweep import terminal
+    from raysweep import commands, terminal
     from raysweep.commands.options import SETS, STORAGE, STORE, SWEEP, SWEEPS, TRACKING, WORKLOAD, YES, how_to_run
     from raysweep.driver import signal_handlers
     from raysweep.errors import InputError, RaysweepError, unknown
+    from raysweep.phrases import place
+    from raysweep.storage import paths
 except ModuleNotFoundError as missing:
     sys.exit(
         f"raysweep: {missing.name} is not installed for {sys.executable}; install raysweep there "
@@ -75,12 +77,11 @@ def run(space: str, sets: tuple[str, ...], dry_run: bool, **options: Any) -> Non
     """
     changes = _sets(sets)
     if dry_run:
-        from raysweep.commands import dry_run as dry
         from raysweep.driver.options import Options
         from raysweep.space import space_files
 
         resolved, _ = space_files.read_with_function(space, changes)
-        _show(dry.describe(resolved, Options(**options)))
+        _show(commands.dry_run.describe(resolved, Options(**options)))
         return
     _finish(raysweep.run(space, set=changes, **options))
 
@@ -114,10 +115,7 @@ def sync(sweep: str, storage: str, tracking_uri: str | None) -> None:
 @STORAGE
 def list_sweeps(storage: str) -> None:
     """List the sweeps in the storage, one per line."""
-    from raysweep.commands import listing
-    from raysweep.storage import paths
-
-    _show(listing.sweeps(paths.storage(storage)))
+    _show(commands.listing.sweeps(paths.storage(storage)))
 
 
 @cli.command("status")
@@ -130,10 +128,8 @@ def show_status(sweep: str, storage: str, watch: bool) -> None:
 
     Progress, rate and used time, what runs where, what failed and why. Nothing is written.
     """
-    from raysweep.commands import status
-
     opened = raysweep.open(sweep, storage)
-    for lines in status.watch(opened) if watch else [status.details(opened)]:
+    for lines in commands.status.watch(opened) if watch else [commands.status.details(opened)]:
         if watch and sys.stdout.isatty():
             click.clear()
         _show(lines)
@@ -155,17 +151,15 @@ def results(sweeps: tuple[str, ...], curves: bool, kind: str, output: str | None
     at a step is empty there, and a stage that rows share stands in each of them. A curve keeps at most 513 steps: of a
     longer one every second, fourth, … and the last.
     """
-    from raysweep.commands import exchange
     from raysweep.ledger import results_table
-    from raysweep.storage import paths
 
     opened = [raysweep.open(name, storage) for name in sweeps]
     if kind == "xarray":
         if curves or output is None:
             raise InputError("--format", "xarray writes the rows to a file; name it with -o, such as rows.nc")
-        _writing(output, lambda: exchange.write_dataset(opened, paths.locate(output, "-o")))
+        _writing(output, lambda: commands.exchange.write_dataset(opened, paths.locate(output, "-o")))
         return
-    frame = (exchange.curves if curves else exchange.table)(opened)
+    frame = (commands.exchange.curves if curves else commands.exchange.table)(opened)
     if output is None:
         _print(results_table.dump(frame, kind))
     else:
@@ -181,8 +175,6 @@ def report(sweeps: tuple[str, ...], output: str | None, storage: str) -> None:
 
     Several sweeps must be of one workload.
     """
-    from raysweep.phrases import place
-    from raysweep.storage import paths
     from raysweep.sweep import report as reported
 
     opened = [raysweep.open(name, storage) for name in sweeps]
@@ -217,9 +209,7 @@ def import_runs(name: str, storage: str, dry_run: bool, sets: tuple[str, ...], *
     Reports, results, comparisons and `raysweep sync` take it as any other sweep. Choose what the report answers
     by --set, for example --set "analysis=[{optimum: {metric: loss, x: lr}}]".
     """
-    from raysweep.commands import exchange
-
-    _show(exchange.import_runs(name, storage, dry_run, _sets(sets), **options))
+    _show(commands.exchange.import_runs(name, storage, dry_run, _sets(sets), **options))
 
 
 @cli.command()
@@ -243,10 +233,8 @@ def export(sweep: str, storage: str, **options: Any) -> None:
     With CELL one model goes to a folder that from_pretrained loads. With hub:FOLDER each model becomes a revision of
     raysweep/SWEEP, found with HF_HUB_CACHE=FOLDER. With optuna:URL each row becomes a trial.
     """
-    from raysweep.commands import exchange
-
     opened = raysweep.open(sweep, storage)
-    if revisions := _writing(options["target"], lambda: exchange.export(opened, **options)):
+    if revisions := _writing(options["target"], lambda: commands.exchange.export(opened, **options)):
         _show(revisions)
 
 
@@ -262,11 +250,9 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 
     The intervals are those of a new setting. The forecast is frozen in a file.
     """
-    from raysweep.commands import forecasts
-    from raysweep.storage import paths
-
     opened, target = raysweep.open(sweep, storage), paths.locate(output, "-o") if output else None
-    _show(_writing(output or str(opened.folder), lambda: forecasts.forecast(opened, forecasts.values(at), target)))
+    forecasts, place_of = commands.forecasts, output or str(opened.folder)
+    _show(_writing(place_of, lambda: forecasts.forecast(opened, forecasts.values(at), target)))
 
 
 @cli.command()
@@ -275,10 +261,7 @@ def forecast(sweep: str, at: tuple[str, ...], output: str | None, storage: str) 
 @STORAGE
 def score(file: str, sweep: str, storage: str) -> None:
     """Hold the frozen FORECAST against the rows that SWEEP has by now."""
-    from raysweep.commands import forecasts
-    from raysweep.storage import paths
-
-    _show(forecasts.score(paths.locate(file, "FORECAST"), raysweep.open(sweep, storage)))
+    _show(commands.forecasts.score(paths.locate(file, "FORECAST"), raysweep.open(sweep, storage)))
 
 
 @cli.command()
@@ -292,12 +275,10 @@ def debug(sweep: str, cell: str, seed: int | None, workload: str | None, storage
 
     The row is computed in this process. CELL is a cell's hash or its beginning.
     """
-    from raysweep.commands.debug import one_row
-
     opened = raysweep.open(sweep, storage)
     if seed is not None and seed not in opened.space.seeds:
         terminal.say(f"{opened.name}: seed {seed:,} is not one of the sweep's; its row is computed here alone")
-    _show([json.dumps(one_row(opened, cell, seed, workload), indent=1)])
+    _show([json.dumps(commands.debug.one_row(opened, cell, seed, workload), indent=1)])
 
 
 @cli.command()
@@ -310,13 +291,12 @@ def delete(sweep: str, storage: str, tracking_uri: str | None, yes: bool) -> Non
 
     Its rows and report are deleted here; MLflow keeps the runs in its trash.
     """
-    from raysweep.commands import delete as deletion
     from raysweep.query.sweep import open_sweep
 
     opened = open_sweep(sweep, storage, to_delete=True)
     if not yes:
         _ask(f"delete {opened.name} ({sum(opened.statuses().values()):,} rows)?")
-    deletion.delete(opened, tracking_uri)
+    commands.delete.delete(opened, tracking_uri)
     terminal.say(f"{opened.name}: deleted")
 
 
@@ -327,9 +307,7 @@ def show_workloads(name: str | None) -> None:
 
     One is shown with its parameters, units, defaults and metrics.
     """
-    from raysweep.commands import listing
-
-    _show(listing.workloads() if name is None else listing.workload(name))
+    _show(commands.listing.workloads() if name is None else commands.listing.workload(name))
 
 
 @cli.command("spaces")
@@ -354,9 +332,7 @@ def store_list(storage: str, store: str | None) -> None:
 
     Each with its size, its age and the sweeps that refer to it; also what is damaged or under way.
     """
-    from raysweep.commands import store as stores
-
-    _show(stores.overview(stores.open_store(storage, store)))
+    _show(commands.store.overview(commands.store.open_store(storage, store)))
 
 
 @store_group.command("verify")
@@ -367,9 +343,7 @@ def store_verify(storage: str, store: str | None) -> None:
 
     Damaged stages are set aside (exit code 1).
     """
-    from raysweep.commands import store as stores
-
-    lines, well = stores.verify(stores.open_store(storage, store))
+    lines, well = commands.store.verify(commands.store.open_store(storage, store))
     _show(lines)
     if not well:
         sys.exit(1)
@@ -390,18 +364,15 @@ def store_prune(
 
     Leftovers of crashes are deleted too. With STAGE named, only those are deleted.
     """
-    from raysweep.commands import store as stores
-
-    opened = stores.open_store(storage, store)
+    opened = commands.store.open_store(storage, store)
     if not dry_run and not yes:
-        _ask("prune these?", stores.prune(opened, stages, dry_run=True, **also))
-    _show(stores.prune(opened, stages, dry_run=dry_run, **also))
+        _ask("prune these?", commands.store.prune(opened, stages, dry_run=True, **also))
+    _show(commands.store.prune(opened, stages, dry_run=dry_run, **also))
 
 
 def _spaces() -> list[str]:
-    from raysweep.commands import listing
 
-    return listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    return commands.listing.spaces(shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
 
 def _ask(question: str, what: Sequence[str] = ()) -> None:
@@ -447,9 +418,7 @@ def _finish(sweep: raysweep.Sweep) -> None:
     failures = sweep.failures()
     signal_handlers.leave_on_signal(1 if failures else 0)
     if failures:
-        from raysweep.commands import status
-
-        for line in status.failures(sweep, failures):
+        for line in commands.status.failures(sweep, failures):
             terminal.say(line)
         sys.exit(1)
 
@@ -493,8 +462,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except click.exceptions.NoSuchCommand as error:
         group = error.ctx.command if error.ctx else cli
-        commands = group.commands if isinstance(group, click.Group) else {}
-        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(commands))))
+        known = group.commands if isinstance(group, click.Group) else {}
+        terminal.say(str(unknown(error.command_name, "command", error.command_name, sorted(known))))
         sys.exit(2)
     except click.UsageError as error:
         if extra := re.match(r"Got unexpected extra arguments? \((.*)\)", error.format_message()):

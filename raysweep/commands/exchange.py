@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep import terminal
 from raysweep.analyses.design import Design
 from raysweep.errors import InputError
+from raysweep.lazy import pd
 from raysweep.phrases import command, counted
 from raysweep.query.columns import place
 from raysweep.query.state import State
@@ -19,15 +20,10 @@ from raysweep.space.schema import plain_name
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
 
-if TYPE_CHECKING:
-    import pandas
 
-
-def table(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
+def table(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     """The rows of several sweeps in one table. Rows that are left out are reported on stderr, with the reason."""
-    import pandas
-
-    return pandas.concat([sweep.results(_state(sweep)) for sweep in sweeps], ignore_index=True)
+    return pd.concat([sweep.results(_state(sweep)) for sweep in sweeps], ignore_index=True)
 
 
 def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
@@ -38,11 +34,9 @@ def write_dataset(sweeps: Iterable[Sweep], path: AnyPath) -> None:
     files.replace(path, bytes(exporting.dataset(table(sweeps), sweeps).to_netcdf(engine="scipy")))  # of version 3
 
 
-def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
+def curves(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     """The learning curves of several sweeps in one table, with the parameters that vary in them. Rows that are left out
     are reported on stderr, and so is a sweep without curves, with the reason."""
-    import pandas
-
     sweeps = list(sweeps)
     design = Design(tuple(sweep.space.as_dict() for sweep in sweeps), tuple(sweep.name for sweep in sweeps))
     tables = []
@@ -51,7 +45,7 @@ def curves(sweeps: Iterable[Sweep]) -> pandas.DataFrame:
         tables.append(sweep.curves(state, [name for name in design.varied() if name in sweep.workload.by_name]))
         if tables[-1].empty:
             terminal.say(f"{sweep.name}: no learning curves, because {_why_none(sweep, state)}")
-    return pandas.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _why_none(sweep: Sweep, state: State) -> str:

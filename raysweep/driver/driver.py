@@ -22,7 +22,7 @@ from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
 from raysweep.errors import Halted, InputError, RaysweepError
 from raysweep.executors import temporary
-from raysweep.ledger import compaction, segments, sweep_record
+from raysweep.ledger import compaction, results_table, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
 from raysweep.plan.cells import Cells
@@ -375,7 +375,5 @@ class Driver:
 
 def log_the_rest(logging: Session, sweep: Sweep, state: State, say: Callable[[str], None]) -> str | None:
     """Log the rest of a sweep to MLflow, with progress. Returns a line about what MLflow still lacks, or None."""
-    from raysweep.ledger import results_table
-
     results, shown = results_table.dump(sweep.results(state), "csv"), Phase(sweep.folder, "mirror", logging.counts)
     return logging.close(results, state.statuses(), "KILLED" if state.missing_rows else "FINISHED", shown, say)

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from raysweep.lazy import pd
 from raysweep.ledger.results_table import in_order
 from raysweep.ledger.segments import Curve, Row, SharedCurves
 from raysweep.plan.cells import Cells
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas
 
 STEP = "step"
 
@@ -47,8 +46,6 @@ def one_after_the_other(parts: Sequence[Curve]) -> Curve:
 
 def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """(x, values[curve, point]) of several curves, at the x, sorted, at which all have a finite value."""
-    import numpy as np
-
     finite = [(x[np.isfinite(values)], values[np.isfinite(values)]) for x, values in parts]
     if not finite:
         return np.empty(0), np.empty((0, 0))
@@ -62,8 +59,6 @@ def aligned(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
 
 def are_whole(steps: np.ndarray) -> bool:
     """Whether all steps are whole numbers that are exact as floats (below 2**53), and so can be shown as integers."""
-    import numpy as np
-
     return bool(np.all((steps == np.round(steps)) & (np.abs(steps) < 2**53)))
 
 
@@ -75,7 +70,7 @@ def table(
     seeds: Sequence[int],
     rows: Mapping[tuple[str, int], Row],
     shared: SharedCurves,
-) -> pandas.DataFrame:
+) -> pd.DataFrame:
     """One line per point of a learning curve: sweep, cell, seed, status, stage, step, parameters (names), logged
     metrics.
 
@@ -85,9 +80,6 @@ def table(
 
     stages: the names of all stages, first to last. shared: the curves of the kept stages of the ledger.
     """
-    import numpy as np
-    import pandas
-
     order = {stage: place for place, stage in enumerate(stages)}
     pieces: list[tuple[int, Row, str, Curve]] = []
     for index, row in in_order(cells, seeds, rows):
@@ -116,4 +108,4 @@ def table(
     }
     columns |= {name: cells.columns[name][at] for name in names}
     taken = set(columns)  # a schedule may log the rate under the name of its axis
-    return pandas.DataFrame(columns | {f"{name}_logged" if name in taken else name: column(name) for name in logged})
+    return pd.DataFrame(columns | {f"{name}_logged" if name in taken else name: column(name) for name in logged})

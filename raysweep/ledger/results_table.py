@@ -6,18 +6,18 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from raysweep import plain_json as json
+from raysweep.lazy import pd
 from raysweep.ledger import segments
 from raysweep.plan.cells import Cells
 from raysweep.storage import files
 from raysweep.storage.paths import AnyPath
 from raysweep.storage.sealed import encode
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas
 
 
 def in_order(cells: Cells, seeds: Sequence[int], rows: Mapping[tuple[str, int], segments.Row]) -> Iterator[Any]:
@@ -28,11 +28,8 @@ def in_order(cells: Cells, seeds: Sequence[int], rows: Mapping[tuple[str, int], 
 
 def frame(
     sweep: str, workload: Workload, cells: Cells, seeds: list[int], rows: dict[tuple[str, int], segments.Row]
-) -> pandas.DataFrame:
+) -> pd.DataFrame:
     """One line per row in the ledger: sweep, cell, seed, status, parameters, metrics, code_version, seconds."""
-    import numpy as np
-    import pandas
-
     entries = list(in_order(cells, seeds, rows))
     indices = np.asarray([index for index, _ in entries], dtype=np.int64)
     listed = [row for _, row in entries]
@@ -49,10 +46,10 @@ def frame(
         columns[name] = np.asarray([row["metrics"].get(name, np.nan) for row in listed], dtype=np.float64)
     columns["code_version"] = [row["code_version"] for row in listed]
     columns["seconds"] = np.asarray([row["seconds"] for row in listed], dtype=np.float64)
-    return pandas.DataFrame(columns)
+    return pd.DataFrame(columns)
 
 
-def dump(table: pandas.DataFrame, kind: str) -> bytes:
+def dump(table: pd.DataFrame, kind: str) -> bytes:
     """A table as csv, json (a list of objects; NaN is null, infinities are words) or parquet, in full precision."""
     if kind == "csv":
         return table.to_csv(index=False, lineterminator="\n").encode()
@@ -65,7 +62,7 @@ def dump(table: pandas.DataFrame, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def write(table: pandas.DataFrame, kind: str, path: AnyPath) -> None:
+def write(table: pd.DataFrame, kind: str, path: AnyPath) -> None:
     """Write a table to a file, whole or not at all. A device or a pipe is written to; a link keeps its place."""
     content = dump(table, kind)
     if isinstance(path, Path):

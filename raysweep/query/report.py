@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysweep.errors import InputError
+from raysweep.lazy import pd
 from raysweep.ledger import sweep_record
 from raysweep.phrases import counted
 from raysweep.query import stage_store, verdict
@@ -21,8 +22,6 @@ from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import STOPPED
 
 if TYPE_CHECKING:
-    import pandas
-
     from raysweep.query.stored_sweep import StoredSweep
     from raysweep.report.report import Report
     from raysweep.space.schema import Space
@@ -60,8 +59,6 @@ def report(
     on_step, on_answer: called with the number of finished steps and of all steps, and with the answer before the page
         is there.
     """
-    import pandas
-
     from raysweep.report.report import Written, write_report
 
     # a sweep that is named twice appears once
@@ -70,14 +67,14 @@ def report(
     labels, states, tables = tables_of(sweeps, states)
     parts = list(zip(sweeps, labels, states, tables, strict=True))
 
-    def curves() -> pandas.DataFrame:
-        return pandas.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state, _ in parts])
+    def curves() -> pd.DataFrame:
+        return pd.concat([sweep.curves(state, ()).assign(sweep=label) for sweep, label, state, _ in parts])
 
     begun = [(sweep, table) for sweep, _, _, table in parts if len(table)]
     if not begun:
         why = states[0].outdated or states[0].strays
         raise InputError(first.name, "there are no rows to report yet" + (f" ({why})" if why else ""))
-    frame = pandas.concat([table for _, table in begun], ignore_index=True)
+    frame = pd.concat([table for _, table in begun], ignore_index=True)
     spaces = [sweep.space.as_dict() for sweep, _ in begun]
     home = first.folder / (sweep_record.PART if first.is_part else sweep_record.REPORT)
     if further := [sweep.name for sweep in sweeps[1:]]:
@@ -110,7 +107,7 @@ def report(
 
 def tables_of(
     sweeps: Sequence[StoredSweep], states: Sequence[State] = ()
-) -> tuple[list[str], Sequence[State], list[pandas.DataFrame]]:
+) -> tuple[list[str], Sequence[State], list[pd.DataFrame]]:
     """(label, state, rows) of each sweep, as three lists; the column `sweep` of the rows has the label. states: of the
     sweeps; empty to read the ledger. Raises InputError if the sweeps are not of one workload."""
     first = sweeps[0]
@@ -135,7 +132,7 @@ def _alike(one: Space, other: Space) -> bool:
     return first == second
 
 
-def with_times(table: pandas.DataFrame, state: State) -> pandas.DataFrame:
+def with_times(table: pd.DataFrame, state: State) -> pd.DataFrame:
     """The rows with `finished`, when each was computed (seconds of the epoch), unless a column has that name."""
     if "finished" in table:
         return table

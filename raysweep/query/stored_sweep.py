@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysweep.errors import InputError, shown
-from raysweep.ledger import segments, sweep_record
+from raysweep.lazy import pd
+from raysweep.ledger import curves, results_table, segments, sweep_record
 from raysweep.phrases import command
 from raysweep.plan.cells import Cells, enumerate_cells
 from raysweep.query import stage_store
@@ -18,9 +19,6 @@ from raysweep.stages import trees
 from raysweep.stages.store import Store
 from raysweep.storage.paths import AnyPath
 from raysweep.workloads.declaration import Workload
-
-if TYPE_CHECKING:
-    import pandas
 
 
 class StoredSweep:
@@ -81,14 +79,12 @@ class StoredSweep:
     def failures(self) -> list[segments.Row]:
         return self.state().failures()
 
-    def results(self, state: State | None = None) -> pandas.DataFrame:
+    def results(self, state: State | None = None) -> pd.DataFrame:
         """The rows as a tidy table, in plan order, then by seed. state: None to read the ledger again."""
-        from raysweep.ledger import results_table
-
         rows = self.rows() if state is None else state.rows
         return results_table.frame(self.name, self.workload, self.cells, self.space.seeds, rows)
 
-    def curves(self, state: State | None = None, names: Sequence[str] | None = None) -> pandas.DataFrame:
+    def curves(self, state: State | None = None, names: Sequence[str] | None = None) -> pd.DataFrame:
         """What the stages logged while they ran, as a tidy table with one line per point of a learning curve.
 
         Its columns are sweep, cell, seed, status, stage, step, parameters, and every metric that a stage logged; a
@@ -97,8 +93,6 @@ class StoredSweep:
 
         state: None to read the ledger again. names: the parameters to show; None for the axes.
         """
-        from raysweep.ledger import curves
-
         state = state or self.state()
         shown = list(self.space.axes) if names is None else names
         stages = self.workload.chain.names

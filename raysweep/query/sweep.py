@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysweep.errors import InputError, RaysweepError, shown
 from raysweep.fits.statistics import LEVEL
+from raysweep.lazy import pd
 from raysweep.ledger import sweep_record
 from raysweep.phrases import counted, place
 from raysweep.query import report as reports
@@ -23,8 +24,6 @@ from raysweep.storage import driver_lock, paths
 from raysweep.storage.paths import AnyPath
 
 if TYPE_CHECKING:
-    import pandas
-
     from raysweep.analyses.finding import Finding
     from raysweep.report.answers import Fitted, Tabled
     from raysweep.report.report import Report
@@ -100,8 +99,6 @@ class Sweep(StoredSweep):
 
         Raises InputError for a sweep of another workload, and with the reason if no rows can be paired.
         """
-        import pandas
-
         from raysweep.analyses.comparison import compared
         from raysweep.analyses.findings import designed
         from raysweep.report.answers import tabled
@@ -115,7 +112,7 @@ class Sweep(StoredSweep):
             if table.empty:
                 raise InputError(label, "there are no rows yet")
         design, workload = designed([sweep.space.as_dict() for sweep in (self, other)], labels)
-        return tabled("compare", compared(pandas.concat(tables, ignore_index=True), design, workload), workload)
+        return tabled("compare", compared(pd.concat(tables, ignore_index=True), design, workload), workload)
 
     def __repr__(self) -> str:
         return "\n".join([self._title(), *(f"  {name}: {text}" for name, text in self._facts().items())])
@@ -180,7 +177,7 @@ class Sweep(StoredSweep):
         check_analysis(entry, path, Context(self.workload, self.space.axes, self.space.ranges))
         return one_finding(self._rows(), self.space.as_dict(), entry, self.name)
 
-    def _rows(self, state: State | None = None) -> pandas.DataFrame:
+    def _rows(self, state: State | None = None) -> pd.DataFrame:
         table = self.results(state)
         if table.empty:
             raise InputError(self.name, "there are no rows yet")

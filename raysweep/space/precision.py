@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from raysweep.errors import InputError, shown
 from raysweep.space import checks
 from raysweep.space.analyses import opened
@@ -84,8 +86,6 @@ def bound(kind: str, analysis: Sequence[Any]) -> Iterator[tuple[str, dict[str, A
 
 def is_logarithmic(fit: str, values: Sequence[float], declared: bool | None) -> bool:
     """Whether a fit reads an axis in log. values: finite, sorted. declared: what space or workload say, or None."""
-    import numpy as np  # which a space without a precision need not load
-
     from raysweep.fits.draws import decades, even_in_log
 
     above = np.asarray([value for value in values if value != 0])
