@@ -10,7 +10,7 @@ from raysweep.ledger import sweep_record
 from raysweep.query.sweep import Sweep
 from raysweep.space import user_files
 from raysweep.storage import driver_lock, files
-from raysweep.tracking import address, server
+from raysweep.tracking import address, runs, server
 
 
 def delete(sweep: Sweep, tracking_uri: str | None) -> None:
@@ -24,8 +24,6 @@ def delete(sweep: Sweep, tracking_uri: str | None) -> None:
         whole = sweep_record.begin_deletion(sweep.folder)
         try:
             if uri is not None:
-                from raysweep.tracking import runs
-
                 runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
         except BaseException as error:
             if whole:  # it is still whole

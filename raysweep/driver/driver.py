@@ -21,7 +21,7 @@ from raysweep.driver.placement import place, total_seconds
 from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import temporary
+from raysweep.executors import inline, ray_tune, shipping, temporary
 from raysweep.ledger import compaction, results_table, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
@@ -150,8 +150,6 @@ class Driver:
                     if self._rule:
                         self._rule.learn(self._state.earlier())
                     job = self._new_job(record)
-                    from raysweep.executors import ray_tune
-
                     to_ray = self.options.executor == "ray" or self.options.workers is not None
                     apart = self._is_deadly() or (to_ray and not ray_tune.is_connected())
                     self.space = first_rows.learn(self._sweep.name, self._state, job, self._say, apart)
@@ -174,8 +172,6 @@ class Driver:
                 seconds = max(outlook.outlook(self._state, self._pending).likely.seconds, seconds)
             self._placement = place(self.options, self._pending, self.cells, seconds)
             if self.function and self._placement.executor == "ray":
-                from raysweep.executors import shipping
-
                 shipping.check(self.function.call, self.space.workload)
             self._put_handlers_back()  # Ray has replaced them by its own
             if self._uri:
@@ -222,13 +218,9 @@ class Driver:
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress(self._stages.progress) as self._progress:
             if self._placement.executor == "ray":
-                from raysweep.executors import ray_tune
-
                 scratch = temporary.folder() / "tune"  # not on the rows' disk, which may be full
                 ray_tune.run(queue, job, self._on_done, workers=self._placement.trials, scratch=scratch)
             else:
-                from raysweep.executors import inline
-
                 if apart := self._is_deadly():
                     how = "they are computed in child processes, and a row that kills two of them has failed"
                     self._say(f"{self._sweep.name}: a process died while it computed rows; {how}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from raysweep.driver.options import Options
 from raysweep.driver.progress import duration
+from raysweep.executors import ray_tune
 from raysweep.phrases import counted
 from raysweep.plan.cells import Cells
 from raysweep.plan.pack import Pack, PackQueue
@@ -60,8 +61,6 @@ def place(options: Options, pending: PendingRows, cells: Cells, seconds: float) 
     executor = choose_executor(options, seconds, cells)
     if executor == "inline" or not pending.rows:
         return Placement("inline", 1, bool(options.executor))
-    from raysweep.executors import ray_tune
-
     room = ray_tune.connect(options.workers, cells.needs, options.say)
     if room.now < room.trials:
         now = f"{room.now} of {room.trials} trials at a time fit the machines that are up"

@@ -21,7 +21,7 @@ from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
 from raysweep.storage import driver_lock, files, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import address, grouping
+from raysweep.tracking import address, grouping, runs, server
 
 
 def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: str | None, new_storage: bool) -> Record:
@@ -65,8 +65,6 @@ def take_back(sweep: Sweep, uri: str | None, new_storage: bool) -> None:
     if uri and new_storage and isinstance(storage, Path) and uri == address.chosen(None, None, storage):
         (storage / "mlflow.db").unlink(missing_ok=True)  # made for this sweep too
     elif uri:
-        from raysweep.tracking import runs, server
-
         with contextlib.suppress(server.Unreachable):  # its runs say that they were killed
             runs.forget(uri, sweep.space.name, sweep.record.sweep_id)
     shared_stages.withdraw(sweep.folder, sweep.record, new_storage)

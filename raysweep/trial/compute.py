@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.stages.store import Store
 from raysweep.storage import processes
 from raysweep.trial.chain import Walk, function_at
 from raysweep.trial.results import Computation, one_number_a_row, statuses
@@ -39,8 +40,6 @@ def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) 
     """The stage store, for a workload that keeps stages; None for any other."""
     if not workload.stores(keep):
         return None
-    from raysweep.stages.store import Store
-
     return Store(store, provenance={"sweep": sweep})
 
 
