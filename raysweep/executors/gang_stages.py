@@ -36,11 +36,10 @@ def waiting_group() -> Any:
 
 @dataclass(frozen=True)
 class SharedEntry:
-    """A checkpoint that all workers hold. It has the interface of `checkpoints.Entry`."""
+    """A checkpoint that all workers hold: what a workload needs of a `checkpoints.Entry`."""
 
     stage: str
     meta: dict[str, Any]
-    seconds: float
     _content: np.ndarray = field(repr=False, compare=False)
 
     def tensors(self) -> dict[str, np.ndarray]:
@@ -121,14 +120,11 @@ class _SharedProgress:
                 self.lost = True
         parallel.meet()
 
-    def seconds(self) -> float:
-        return float(self._progress.seconds()) if self._progress else 0.0
-
 
 def _share(entry: Any, waiting: Any) -> SharedEntry | None:
     """Send the first worker's entry (or None) to every worker, and return it there."""
     parts = serialize(entry.tensors()) if entry is not None else []
-    header = {} if entry is None else {"stage": entry.stage, "meta": entry.meta, "seconds": entry.seconds}
+    header = {} if entry is None else {"stage": entry.stage, "meta": entry.meta}
     message = _broadcast({**header, "bytes": sum(part.size for part in parts)}, waiting)
     if "stage" not in message:
         return None
@@ -139,7 +135,7 @@ def _share(entry: Any, waiting: Any) -> SharedEntry | None:
         if parts:
             piece[:] = next(chunks)
         dist.broadcast(torch.from_numpy(piece), 0, waiting)
-    return SharedEntry(message["stage"], message["meta"], message["seconds"], content)
+    return SharedEntry(message["stage"], message["meta"], content)
 
 
 def _broadcast(body: dict[str, Any], waiting: Any) -> dict[str, Any]:

@@ -111,8 +111,10 @@ def enumerate_cells(space: Space, check: bool = True) -> Cells:
     """All cells of a space; InputError for a cell that the workload refuses, or if none is left. check: False for cells
     that were computed: their rows are shown even if their text is gone."""
     workload = space.declaration
-    if check:
-        _check_declared_scales(space, workload)
+    for name, values in space.axes.items() if check else ():
+        if name not in space.scale and workload.logarithmic(name) and (low := min(values)) < 0:
+            expected = f"expected no value below 0, since {workload.name} reads this axis in log"
+            raise InputError(f"axes.{name}", f"{expected}, got {low:g} (scale.{name}=linear reads it as it is)")
     if space.open:  # its search has not asked for a cell yet
         columns = {p.name: column(p, []) for p in workload.parameters}
         return Cells(columns, [], *resources.of_cells(space.resources, columns, 0), space.count_upper_bound(), [])
@@ -167,14 +169,6 @@ def _complaint(workload: Workload, parameters: Mapping[str, Any]) -> tuple[str, 
     if not (isinstance(complaint, tuple) and len(complaint) == 2 and all(isinstance(word, str) for word in complaint)):
         raise InputError(path, f"expected (parameter, complaint) or None, got {shown(complaint)}")
     return complaint
-
-
-def _check_declared_scales(space: Space, workload: Workload) -> None:
-    """InputError if an axis has values that do not fit its declared scale, unless the space states another scale."""
-    for name, values in space.axes.items():
-        if name not in space.scale and workload.logarithmic(name) and (low := min(values)) < 0:
-            expected = f"expected no value below 0, since {workload.name} reads this axis in log"
-            raise InputError(f"axes.{name}", f"{expected}, got {low:g} (scale.{name}=linear reads it as it is)")
 
 
 def _refused(space: Space, cell: Mapping[str, Any], parameter: str, message: str) -> InputError:

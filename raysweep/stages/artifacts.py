@@ -15,24 +15,21 @@ T = TypeVar("T")
 class Artifact:
     """What one row has after a stage.
 
+    tensors: returns its tensors, in the form in which the stage gave them. They must not be changed in place: arrays of
+        NumPy in memory, where other rows start from them too, are read-only. Those of a stored artifact are read again
+        by every call but the first; see `once`.
     curve: what it logged: {"step": [...], NAME: [...]}.
     parent: the artifact that it continued; None if there was none.
     place: (result, number): it is that entry of a result in memory; None if it stands alone.
     """
 
-    read: Callable[[], Any]
+    tensors: Callable[[], Any]
     metrics: dict[str, float]
     status: str
     curve: dict[str, list[float]]
     parent: Artifact | None
     place: tuple[Any, int] | None = None
     _results: dict[Hashable, Any] = field(default_factory=dict)
-
-    def tensors(self) -> Any:
-        """Its tensors, in the form in which the stage gave them. They must not be changed in place: arrays of NumPy in
-        memory, where other rows start from them too, are read-only. Those of a stored artifact are read again by every
-        call but the first; see `once`."""
-        return self.read()
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The result of `compute`, which is kept under `key` as long as this artifact is in memory: for what all rows

@@ -39,6 +39,10 @@ class _Log(io.TextIOWrapper):
         with contextlib.suppress(OSError):
             super().flush()
 
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
+
 
 class _Stream:
     """Stands for stdout or stderr in all captured trials of this process, since a workload may keep it, as a handler of
@@ -82,7 +86,7 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
             LOGGER.warning("no log of pack %s: %s", pack, error)
             yield
             return
-        stack.callback(_close, stream)
+        stack.enter_context(stream)
         stack.enter_context(_to_stream(stream))
         if capture:
             stack.enter_context(_captured(stream))
@@ -122,11 +126,6 @@ def _to_stream(stream: io.TextIOWrapper) -> Iterator[None]:
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(level)
         LOGGER.propagate = propagate
-
-
-def _close(stream: io.TextIOWrapper) -> None:
-    with contextlib.suppress(OSError):
-        stream.close()
 
 
 def under_way(folder: AnyPath, finished: set[str], since: float) -> list[tuple[float, str]]:
