@@ -24,7 +24,7 @@ from raysweep.space.schema import Space
 from raysweep.stages import references
 from raysweep.stages.store import Store
 from raysweep.storage.sealed import Damaged
-from raysweep.tracking.grouping import default_runs_per
+from raysweep.tracking.session import default_runs_per
 
 RAY_START = 15.0  # seconds that an empty Ray job takes on two cores
 MIRROR_SECONDS = 0.02  # seconds to write one run to MLflow's SQLite database

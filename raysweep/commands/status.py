@@ -22,7 +22,7 @@ from raysweep.query.sweep import Sweep, open_sweep
 from raysweep.stages.store import Store
 from raysweep.storage import driver_lock, leases, signs
 from raysweep.tracking import address, server
-from raysweep.tracking.grouping import unwritten
+from raysweep.tracking.session import unwritten
 from raysweep.trial import log
 from raysweep.trial.function import Unusable
 

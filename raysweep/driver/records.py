@@ -21,14 +21,15 @@ from raysweep.space.function_files import Given
 from raysweep.space.schema import Space
 from raysweep.storage import driver_lock, files, signs
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import address, grouping, runs, server
+from raysweep.tracking import address, runs, server
+from raysweep.tracking.session import default_runs_per
 
 
 def create(folder: AnyPath, space: Space, cells: Cells, options: Options, uri: str | None, new_storage: bool) -> Record:
     """Create the record of a new sweep. uri: the MLflow to log to; None for none. new_storage: whether the storage is
     made for it. Raises InputError if another driver has done so, or if it cannot be written."""
     storage, name = folder.parent, options.name or space.name
-    runs_per = options.runs_per or grouping.default_runs_per(cells)
+    runs_per = options.runs_per or default_runs_per(cells)
     tracking_uri = address.recorded(uri, storage)
     try:
         record = sweep_record.create(folder, name, space.as_dict(), tracking_uri, runs_per)

@@ -23,8 +23,8 @@ from raysweep.space.function_files import Given
 from raysweep.space.schema import Space, plain_name
 from raysweep.storage import files, paths
 from raysweep.storage.paths import AnyPath
-from raysweep.tracking import address, grouping
-from raysweep.tracking.session import Session
+from raysweep.tracking import address
+from raysweep.tracking.session import Session, check_runs_per
 
 ASK_FROM_ROWS = 1_000_000
 
@@ -40,7 +40,7 @@ def run(
     if options.download:
         fetch(space, options.say)
     cells = _cells(space, folder if record else None)
-    grouping.check_runs_per(options.runs_per, record, cells)
+    check_runs_per(options.runs_per, record, cells)
     shared_stages.check_asked(options.store, space.declaration, space.keep, folder)
     if record and compatibility.is_part(Space(**record.space), space, record.sweep):
         user_files.remember_analyses(record.sweep_id, analyses or {})
