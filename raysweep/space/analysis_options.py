@@ -28,11 +28,6 @@ def axes(value: Any, path: str, context: Context) -> Any:
     return [checks.axis(name, path, context) for name in listed]
 
 
-def level(value: Any, path: str, context: Context) -> Any:
-    expect(checks.is_finite(value) and 0.5 <= value < 1, path, "a number from 0.5 to below 1", value)
-    return value
-
-
 def lines(value: Any, path: str, context: Context) -> Any:
     expect(isinstance(value, Mapping) and bool(value), path, "names and places like {'F Thm 3.9': 60}", value)
     for name, place in value.items():
@@ -74,13 +69,6 @@ def words(*findings: str) -> Check:
     return check
 
 
-def meaning(value: Any, path: str, context: Context) -> Any:
-    expected = "a few words that need no full stop, like 'pretrained networks err less'"
-    fits = isinstance(value, str) and bool(value.strip()) and "\n" not in value and not value.rstrip().endswith(".")
-    expect(fits, path, expected, value)
-    return value
-
-
 def curves_x(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "axis", [*context.axes, *ALONG_TRAINING])
 
@@ -92,16 +80,17 @@ def logged(value: Any, path: str, context: Context) -> Any:
     return value
 
 
-def called(value: Any, path: str, context: Context) -> Any:
-    expect(isinstance(value, str) and bool(value.strip()), path, "what the steps are, such as layer", value)
-    return value
-
-
 def stage(value: Any, path: str, context: Context) -> Any:
     return checks.named(value, path, "stage", context.workload.chain.names)
 
 
 scale, sample = checks.one_of("scale", SCALES), checks.one_of("sample", SAMPLES)
+level = checks.fits("a number from 0.5 to below 1", lambda value: checks.is_finite(value) and 0.5 <= value < 1)
+called = checks.fits("what the steps are, such as layer", lambda value: isinstance(value, str) and bool(value.strip()))
+meaning = checks.fits(
+    "a few words that need no full stop, like 'pretrained networks err less'",
+    lambda value: isinstance(value, str) and bool(value.strip()) and "\n" not in value and value.rstrip()[-1] != ".",
+)
 one_logged = partial(checks.text, expected="the name of a logged metric")
 number_axis = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 BY_LEVEL: dict[str, Check] = {"by": axes, "level": level}

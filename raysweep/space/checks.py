@@ -79,9 +79,14 @@ def one_of(noun: str, names: Collection[str]) -> Check:
     return lambda value, path, context: named(value, path, noun, names)
 
 
-def boolean(value: Any, path: str, context: Context) -> bool:
-    expect(isinstance(value, bool), path, "true or false", value)
-    return bool(value)
+def fits(expected: str, holds: Callable[[Any], bool]) -> Check:
+    """The check of a value of which this holds. expected: what it should be, for the message."""
+
+    def check(value: Any, path: str, context: Context) -> Any:
+        expect(holds(value), path, expected, value)
+        return value
+
+    return check
 
 
 def above_0(value: Any, path: str, context: Context, expected: str = "a number above 0") -> float:

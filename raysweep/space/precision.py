@@ -40,7 +40,8 @@ def check(value: Any, context: Context) -> dict[str, Any]:
     """The `precision` of a space with defaults filled in, empty if it is not given; InputError names the key."""
     if value is None or value == {}:
         return {}
-    options: dict[str, Check] = {**dict.fromkeys(KINDS, checks.above_0), POINTWISE: checks.boolean}
+    pointwise = checks.fits("true or false", lambda value: isinstance(value, bool))
+    options: dict[str, Check] = {**dict.fromkeys(KINDS, checks.above_0), POINTWISE: pointwise}
     checked = checks.keys(value, "precision", context, options)
     if not any(kind in checked for kind in KINDS):
         raise InputError("precision", f"expected {' or '.join(KINDS)} with a number, such as {{boundary: 1.0}}")

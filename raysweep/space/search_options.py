@@ -83,17 +83,12 @@ def check_early_stopping(value: Any, context: Context, search: Mapping[str, Any]
     options: dict[str, Check] = {
         "metric": _directed,
         "rule": checks.one_of("rule", RULES),
-        "grace": _grace,
+        "grace": checks.fits("a step above 0", lambda value: checks.is_finite(value) and value > 0),
         "reduction": partial(checks.whole, least=2),
         "first": partial(checks.whole, least=1),
     }
     defaults = {"metric": None, "rule": "median", "grace": 1, "reduction": 4, "first": 8}
     return checks.keys(value, "early_stopping", context, options, defaults)
-
-
-def _grace(value: Any, path: str, context: Context) -> Any:
-    expect(checks.is_finite(value) and value > 0, path, "a step above 0", value)
-    return value
 
 
 def _directed(value: Any, path: str, context: Context) -> str:
