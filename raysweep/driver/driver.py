@@ -14,14 +14,13 @@ from typing import Literal
 
 from raysweep import phrases
 from raysweep.driver import first_rows, outlook, records, shared_stages, signal_handlers
-from raysweep.driver.limits import TimeIsUp, TimeLimit
-from raysweep.driver.live_page import LivePage
+from raysweep.driver.limits import LivePage, TimeIsUp, TimeLimit
 from raysweep.driver.options import Options
 from raysweep.driver.placement import place, total_seconds
 from raysweep.driver.progress import Phase, Progress
 from raysweep.driver.shared_stages import SharedStages
 from raysweep.errors import Halted, InputError, RaysweepError
-from raysweep.executors import inline, ray_tune, shipping, temporary
+from raysweep.executors import inline, local_ray, ray_tune, shipping
 from raysweep.ledger import compaction, results_table, segments, sweep_record
 from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import rows_are
@@ -159,7 +158,7 @@ class Driver:
             self._sweep.cells = self.cells
             self._state = self._read()
             sweep_record.clear_leftovers(self.folder)
-            temporary.clear_leftovers()
+            local_ray.clear_leftovers()
             strays = [self._state.strays] if self._state.strays and not self.part else []
             self._say_each(dict.fromkeys([*notes, *self._state.notes, *strays]))
             self._stages = SharedStages(current, self._state, self.options.on_code_change, self._say)
@@ -218,7 +217,7 @@ class Driver:
         queue = PackQueue(self._propose, self._in_time, self._stages.is_busy)
         with Progress(self._stages.progress) as self._progress:
             if self._placement.executor == "ray":
-                scratch = temporary.folder() / "tune"  # not on the rows' disk, which may be full
+                scratch = local_ray.folder() / "tune"  # not on the rows' disk, which may be full
                 ray_tune.run(queue, job, self._on_done, workers=self._placement.trials, scratch=scratch)
             else:
                 if apart := self._is_deadly():

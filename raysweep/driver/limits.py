@@ -1,12 +1,14 @@
-"""How long a driver may work: `--max-hours`. The whole command ends within this limit."""
+"""The time of a driver: `--max-hours`, within which the whole command ends; and the share of it in which the report is
+written anew while a sweep runs, so that a browser shows the answer come."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from raysweep.driver.progress import duration
@@ -14,6 +16,10 @@ from raysweep.driver.signal_handlers import is_untimely
 
 _LONGEST = 1e9  # seconds, about 30 years; a timer takes at most 292 years
 _CLOSING = 30.0  # seconds kept for MLflow and the record at the end; of a short limit, 5 %
+PAGE_EVERY = 30.0
+"""Seconds between two pages at least; a page reads itself again as often."""
+PAGE_SHARE = 0.05
+"""Of the time since the sweep began, pages take at most this share."""
 
 
 class TimeIsUp(KeyboardInterrupt):
@@ -65,3 +71,37 @@ class TimeLimit:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+@dataclass
+class LivePage:
+    """Writes pages when they are due.
+
+    write: writes one that reads itself again after this number of seconds.
+    """
+
+    write: Callable[[int], object]
+    clock: Callable[[], float] = time.monotonic
+    begun: float = field(init=False)
+    last: float = field(init=False)
+    spent: float = 0.0
+    longest: float = 0.0
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        self.begun = self.last = self.clock()
+
+    def after_round(self) -> None:
+        """Write a page if the last one is old enough, and time for another one as long as the longest has been earned.
+        After one that fails there is none until the end, whose error is shown."""
+        start = self.clock()
+        earned = PAGE_SHARE * (start - self.begun) >= self.spent + self.longest
+        if self.broken or start - self.last < PAGE_EVERY or not earned:
+            return
+        try:
+            self.write(max(1, int(PAGE_EVERY)))
+        except Exception:  # rows are worth more than a page
+            self.broken = True
+        self.last = self.clock()
+        self.spent += self.last - start
+        self.longest = max(self.longest, self.last - start)

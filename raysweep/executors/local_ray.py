@@ -7,27 +7,37 @@ place of one of these, can run programs as this user.
 Without its raylet or its GCS a driver cannot compute anything. Ray then ends the process 15 to 60 seconds later from
 C++, without a message, with exit code 1, and the record in MLflow stays open. To avoid this, Ray is watched, and a
 driver that lost it ends as after a signal (driver/signal_handlers.py).
+
+The sockets of its Ray and Tune's files are in a temporary folder of this process, which no other user can enter. The
+path of a socket has at most 107 bytes, so the folder lies where its own path is short. It goes with its process; what a
+killed one left is removed when the next driver begins.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
+import functools
 import os
 import secrets
+import shutil
 import signal
 import socket
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from raysweep.errors import Halted
-from raysweep.executors import temporary
 from raysweep.storage import processes
 
+PREFIX, LOCK = "raysweep-", "lock"
+LONGEST = 107 - len("/r/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store") - len(f"/{PREFIX}12345678")
+"""Bytes that the path of the place may have in which the folder is made."""
 REASON = 300  # letters of Ray's reason that are shown
 LOCAL_PATIENCE, CLUSTER_PATIENCE = 3.0, 35.0
 """Seconds without a GCS after which Ray counts as gone: our own Ray, a joined cluster. The GCS of a cluster may come
@@ -46,7 +56,7 @@ def start(cpus: int, **options: Any) -> None:
     """Start Ray, on 127.0.0.1 only; nobody else can reach it. Raises Halted if it does not start."""
     import ray
 
-    session = temporary.folder() / "r"  # Ray lets all write there; nobody else can enter the folder around it
+    session = folder() / "r"  # Ray lets all write there; nobody else can enter the folder around it
     atexit.register(ray.shutdown)  # before that folder is removed
     _private_token()
     try:
@@ -61,7 +71,7 @@ def start(cpus: int, **options: Any) -> None:
         raise Halted("--executor", f"{why}; {advice}") from error
 
 
-@contextmanager
+@contextlib.contextmanager
 def _loopback() -> Iterator[None]:
     """Make Ray use 127.0.0.1 as this machine's address inside the block, as it does itself on macOS and Windows by the
     same switch. The address 127.0.0.1 in `ray.init` is replaced by another one."""
@@ -83,7 +93,7 @@ def _private_token() -> None:
     path = Path.home() / ".ray" / "auth_token"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError):
             new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(new, "w") as stream:
                 stream.write(secrets.token_hex(32))
@@ -96,7 +106,7 @@ def _private_token() -> None:
         Config.initialize("")  # it has read the environment before
 
 
-@contextmanager
+@contextlib.contextmanager
 def watched(say: Callable[[str], None]) -> Iterator[None]:
     """While the block runs, in the main thread, send this process SIGTERM if its Ray is gone, and say why."""
     if threading.current_thread() is not threading.main_thread():
@@ -158,3 +168,46 @@ def refuse_nested_tasks() -> None:
     from ray.train._internal import session
 
     session._checked_resources = _Nothing()
+
+
+@functools.cache
+def folder() -> Path:
+    """The folder, with mode 0700, which goes with this process. Raises Halted if there is no place for it."""
+    for place in _places():
+        with contextlib.suppress(OSError):
+            made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            _lock(made)
+            atexit.register(_remove, made, os.getpid())
+            return made
+    raise Halted(
+        "TMPDIR", f"expected a folder that can be written, whose path has at most {LONGEST} bytes; neither is /tmp one"
+    )
+
+
+def clear_leftovers() -> None:
+    """Remove the folders of processes of this user that were killed."""
+    for place in _places():
+        for left in place.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):
+                if left.lstat().st_uid == os.getuid() and not left.is_symlink():
+                    with open(left / LOCK) as stream:
+                        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(left, ignore_errors=True)
+
+
+def _places() -> Iterator[Path]:
+    for place in dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp"]):
+        if len(os.fsencode(place)) <= LONGEST:
+            yield Path(place)
+
+
+def _lock(made: Path) -> None:
+    """Hold a lock in the folder for as long as this process lives. It is held before it has its name."""
+    descriptor = os.open(made / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.rename(made / "new", made / LOCK)
+
+
+def _remove(made: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it
+        shutil.rmtree(made, ignore_errors=True)

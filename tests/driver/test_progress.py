@@ -13,8 +13,8 @@ from spaces import logging_space
 
 import raysweep
 from raysweep import terminal
-from raysweep.driver import driver, live_page, progress
-from raysweep.driver.live_page import EVERY, SHARE, LivePage
+from raysweep.driver import driver, limits, progress
+from raysweep.driver.limits import PAGE_EVERY, PAGE_SHARE, LivePage
 from raysweep.driver.progress import Progress
 from raysweep.errors import Halted
 from raysweep.trial.context import Context
@@ -158,7 +158,7 @@ def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
     clock, written = Clock(), list[float]()
 
     def write(reload):
-        assert reload == EVERY
+        assert reload == PAGE_EVERY
         written.append(clock.now)
         clock.now += 6
 
@@ -167,8 +167,8 @@ def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
         page.after_round()
         clock.now += 1
     assert len(written) > 10
-    assert min(later - one for one, later in itertools.pairwise(written)) >= EVERY
-    assert page.spent <= SHARE * clock.now
+    assert min(later - one for one, later in itertools.pairwise(written)) >= PAGE_EVERY
+    assert page.spent <= PAGE_SHARE * clock.now
 
 
 def test_after_a_page_that_fails_no_other_is_tried():
@@ -186,8 +186,8 @@ def test_after_a_page_that_fails_no_other_is_tried():
 
 
 def test_a_running_search_shows_its_rows_so_far_and_ends_with_a_final_page(storage, monkeypatch):
-    monkeypatch.setattr(live_page, "EVERY", 0.0)
-    monkeypatch.setattr(live_page, "SHARE", 1e9)
+    monkeypatch.setattr(limits, "PAGE_EVERY", 0.0)
+    monkeypatch.setattr(limits, "PAGE_SHARE", 1e9)
     pages = list[str]()
     page = storage / "search" / "report" / "report.html"
 

@@ -13,7 +13,7 @@ from spaces import language_space, sandbox_space, small_space, written
 
 import raysweep
 from raysweep.errors import Halted, InputError
-from raysweep.executors import temporary
+from raysweep.executors import local_ray
 from raysweep.query.sweep import open_sweep
 
 run = functools.partial(run_anywhere, executor="ray")
@@ -126,7 +126,7 @@ def test_a_ray_that_does_not_start_is_one_line(tmp_path, storage):
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(short, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(short))
-    ours = temporary.folder.__wrapped__()
+    ours = local_ray.folder.__wrapped__()
     assert ours.parent == short
     assert ours.stat().st_mode & 0o777 == 0o700
     left, other, elsewhere = short / "raysweep-left", short / "raysweep-other", tmp_path / "elsewhere"
@@ -135,7 +135,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(short, tmp_path,
     for made in (left, elsewhere):
         (made / "lock").touch()
     (short / "raysweep-link").symlink_to(elsewhere)
-    temporary.clear_leftovers()
+    local_ray.clear_leftovers()
     assert sorted(path.name for path in short.iterdir()) == sorted([ours.name, "raysweep-link", "raysweep-other"])
     assert (elsewhere / "lock").exists()
 
