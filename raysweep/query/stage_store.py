@@ -19,9 +19,8 @@ from raysweep.storage.sealed import Damaged
 
 def address(folder: AnyPath, record: Record | None) -> str:
     """The address of the store that a sweep uses: the recorded one, else STORAGE/store next to the sweep's folder."""
-    if record is not None and record.store is not None:
-        return record.store
-    return paths.absolute(folder.parent / sweep_record.STORE)
+    recorded = record.store if record is not None else None
+    return paths.absolute(folder.parent / sweep_record.STORE) if recorded is None else recorded
 
 
 def absolute(url: str) -> str:

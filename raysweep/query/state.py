@@ -193,8 +193,7 @@ class State:
 
     def _value(self, cell: int, seed: int, metric: str, replaced: bool = False) -> float | None:
         """A metric of a row: None if it is not there or is replaced, infinite if it is lost, NaN if it has none."""
-        key = (self.cells.ids[cell], seed)
-        row = self.rows.get(key)
+        row = self.rows.get(key := (self.cells.ids[cell], seed))
         if row is None or (key in self._redo and not replaced):
             return None
         if row["status"] in LOST:

@@ -26,6 +26,7 @@ from raysweep.tracking import server
 from raysweep.tracking.cell_run import Content, Point
 from raysweep.tracking.client import KIND, Client, Run
 
+Texts = Mapping[str, str]
 REVISIONS = frozenset({"dc11669786a5"})
 """Revisions of MLflow's tables that tests compare: that of MLflow 3.17."""
 PATIENCE = 20.0
@@ -133,7 +134,7 @@ class Database:
                 _log(database, run_id, content.metrics, content.params, tags)
         yield from ids
 
-    def log(self, run_id: str, metrics: Sequence[Point], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
+    def log(self, run_id: str, metrics: Sequence[Point], params: Texts, tags: Texts) -> None:
         with self._transaction() as database:
             _log(database, run_id, metrics, params, tags)
 
@@ -170,9 +171,8 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _log(database: sqlite3.Connection, run_id: str, metrics: Sequence[Point], *named: Mapping[str, str]) -> None:
-    """named: parameters and tags."""
-    now, (params, tags) = _now(), named
+def _log(database: sqlite3.Connection, run_id: str, metrics: Sequence[Point], params: Texts, tags: Texts) -> None:
+    now = _now()
     for key in {key for key, _, _ in metrics} | params.keys() | tags.keys():
         if not re.fullmatch(r"[-\w. :/]{1,250}", key) or posixpath.normpath(key) != key:
             raise ValueError(f"{key!r} cannot be a name in MLflow")

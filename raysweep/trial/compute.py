@@ -38,9 +38,7 @@ def compute(
 
 def open_store(workload: Workload, store: str, sweep: str, keep: Sequence[str]) -> Any:
     """The stage store, for a workload that keeps stages; None for any other."""
-    if not workload.stores(keep):
-        return None
-    return Store(store, provenance={"sweep": sweep})
+    return Store(store, provenance={"sweep": sweep}) if workload.stores(keep) else None
 
 
 def _table(workload: Workload, columns: Columns, seeds: np.ndarray) -> Computation:

@@ -203,7 +203,9 @@ def outcomes(
         except Exception:  # errors of a workload are recorded with its rows and do not end the sweep
             trace = traceback.format_exc(limit=0 if brief else None)
         if out_of_memory := short_memory.is_short(trace):
-            free_memory()
+            gc.collect()
+            if torch := sys.modules.get("torch"):
+                torch.cuda.empty_cache()  # does nothing if CUDA was never used
         if smaller := short_memory.smaller(job.halvings, trace):
             job = replace(job, halvings=smaller)
             continue
@@ -269,9 +271,3 @@ def new_row(job: Job, cell: int, seed: int, status: str, seconds: float, metrics
     if job.function and job.function.description.version != 1:
         row["version"] = job.function.description.version
     return row if job.asked is None else row | {"asked": job.asked[cell]}
-
-
-def free_memory() -> None:
-    gc.collect()
-    if torch := sys.modules.get("torch"):
-        torch.cuda.empty_cache()  # does nothing if CUDA was never used
