@@ -86,10 +86,11 @@ class Gang:
     def _start(self) -> None:
         share = {"num_cpus": self.needs.share["CPU"], "num_gpus": self.needs.share.get("GPU", 0)}
         actor = ray.remote(**share, max_restarts=0, max_task_retries=0)(Worker)
-        for rank in range(0 if self._workers else self.needs.gang):
-            bundle = PlacementGroupSchedulingStrategy(self._group, rank)
-            worker = actor.options(scheduling_strategy=bundle).remote(rank, self.needs, PATIENCE, IN_STEP)
-            self._workers.append(worker)
+        bundles = (PlacementGroupSchedulingStrategy(self._group, rank) for rank in range(self.needs.gang))
+        self._workers = self._workers or [
+            actor.options(scheduling_strategy=bundle).remote(rank, self.needs, PATIENCE, IN_STEP)
+            for rank, bundle in enumerate(bundles)
+        ]
 
     def _job_of_worker(self, job: Job, cells: np.ndarray) -> Job:
         """The job for a worker: it has one cell for each row that the worker computes."""

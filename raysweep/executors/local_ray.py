@@ -64,11 +64,9 @@ def start(cpus: int, **options: Any) -> None:
             ray.init(address="local", include_dashboard=False, num_cpus=cpus, _temp_dir=str(session), **options)
     except Exception as error:  # of many classes
         ray.shutdown()
-        why = (
-            f"Ray cannot be started on this machine ({(' '.join(str(error).split()) or type(error).__name__)[:REASON]})"
-        )
+        reason = (" ".join(str(error).split()) or type(error).__name__)[:REASON]
         advice = "try again, or compute in this process with --executor inline"
-        raise Halted("--executor", f"{why}; {advice}") from error
+        raise Halted("--executor", f"Ray cannot be started on this machine ({reason}); {advice}") from error
 
 
 @contextlib.contextmanager

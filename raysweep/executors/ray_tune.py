@@ -90,10 +90,9 @@ def _join_or_start(workers: int | None, needs: Sequence[Resources], say: Callabl
         try:
             ray.init(**options)
         except ConnectionError as error:
+            why = f"{os.environ['RAY_ADDRESS']} cannot be joined: {error}"
             advice = "a cluster that asks for a token wants RAY_AUTH_MODE=token here too"
-            raise InputError(
-                "RAY_ADDRESS", f"{os.environ['RAY_ADDRESS']} cannot be joined: {error} ({advice})"
-            ) from None
+            raise InputError("RAY_ADDRESS", f"{why} ({advice})") from None
         return
     # never join another user's cluster that happens to run on this machine
     cpus = max(os.cpu_count() or 1, workers or 1)
