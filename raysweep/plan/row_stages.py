@@ -69,7 +69,7 @@ class RowStages:
     def points(self, cell: int) -> tuple[tuple[float, ...], ...]:
         """The points of each stage of a row; () for a stage without points."""
         if cell not in self._points:
-            row = self.parameters(cell) if self._pointed else {}
+            row = plain_row(self.columns, cell) if self._pointed else {}
             self._points[cell] = tuple(self._points_of(stage, row) for stage in self._chain.stages)
         return self._points[cell]
 
@@ -111,19 +111,13 @@ class RowStages:
         return declared
 
     def _expanded(self, index: int, cell: int, seed: int, parent: str) -> list[RowStage]:
-        stage, row = self._chain.stages[index], self.parameters(cell)
-        kept = index in self._kept
-        if stage.points is None:
-            cost = self.cost(stage, self.at([cell]))
-            identity = stage_id(self._workload, index, row, seed, parent)
-            return [RowStage(identity, stage.name, index, parent, 0.0, None, kept, cost)]
-        stages: list[RowStage] = []
-        before = 0.0
-        for point in self.points(cell)[index]:
-            cost = self.cost(stage, self.at([cell]), before, point)
+        stage, row, stages = self._chain.stages[index], plain_row(self.columns, cell), list[RowStage]()
+        kept, before = index in self._kept, 0.0
+        for point in [None] if stage.points is None else self.points(cell)[index]:
+            cost = self.cost(stage, self.at([cell]), *(() if point is None else (before, point)))
             identity = stage_id(self._workload, index, row, seed, parent, point)
             stages.append(RowStage(identity, stage.name, index, parent, before, point, kept, cost))
-            before, parent = point, identity
+            before, parent = point or 0.0, identity
         return stages
 
     def cost_of(self, cells: np.ndarray) -> Cost:
@@ -157,9 +151,6 @@ class RowStages:
 
     def at(self, cells: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
         return {name: values[np.asarray(cells)] for name, values in self.columns.items()}
-
-    def parameters(self, cell: int) -> dict[str, Any]:
-        return plain_row(self.columns, cell)
 
 
 def lacking(workload: Workload, chain: Sequence[RowStage], there: Collection[str]) -> list[RowStage]:
