@@ -14,7 +14,7 @@ from raysweep.ledger.sweep_record import Record
 from raysweep.phrases import counted
 from raysweep.plan.cells import enumerate_cells
 from raysweep.plan.row_stages import cell_stages
-from raysweep.query.stage_store import absolute, address, in_words, user
+from raysweep.query.stage_store import address, in_words, user
 from raysweep.query.state import PendingRows, State
 from raysweep.space.schema import Space
 from raysweep.stages import references
@@ -28,7 +28,7 @@ from raysweep.workloads.declaration import Workload
 
 def placed(record: Record, url: str | None) -> Record:
     """The record with this address as its store; the unchanged record if there is no address."""
-    return record if url is None else replace(record, store=absolute(url))
+    return record if url is None else replace(record, store=url)
 
 
 def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder: AnyPath) -> None:
@@ -41,7 +41,7 @@ def check_asked(url: str | None, workload: Workload, keep: Sequence[str], folder
     Folder(url)
     if "://" in url:
         return
-    place = Path(absolute(url)).resolve()
+    place = Path(url).resolve()
     for parent in (place, *place.parents):
         if parent == Path(str(folder)).resolve() or (parent / sweep_record.FILE).is_file():
             why = f"{url} lies in the folder of the sweep {parent.name} and would be deleted with it"

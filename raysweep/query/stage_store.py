@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from raysweep.errors import RaysweepError
 from raysweep.ledger import sweep_record
@@ -21,11 +20,6 @@ def address(folder: AnyPath, record: Record | None) -> str:
     """The address of the store that a sweep uses: the recorded one, else STORAGE/store next to the sweep's folder."""
     recorded = record.store if record is not None else None
     return paths.absolute(folder.parent / sweep_record.STORE) if recorded is None else recorded
-
-
-def absolute(url: str) -> str:
-    """An address as the record keeps it: absolute, since a sweep may be resumed from elsewhere."""
-    return url if "://" in url or "::" in url else str(Path(url).expanduser().absolute())
 
 
 def user(record: Record) -> str:

@@ -196,7 +196,6 @@ class Session:
         with self._reassuring(say), copies.copied(self._folder, (*written, "report")) as home, shown:
             artifacts = {name: home / name for name in (*written, "report")}
             artifacts["figures"] = artifacts["report"] / "figures"
-            artifacts = {name: path for name, path in artifacts.items() if path.exists()}
             warning = self.mirror.finish(status, artifacts, summary | answers(home / "report" / "report.json"))
         self.closed = True
         return self._with_remedy(warning)
