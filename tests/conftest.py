@@ -55,12 +55,8 @@ class Outcome:
 def command(*arguments, first=""):
     """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests.
     `first` is code that is executed before."""
-    return [
-        sys.executable,
-        "-c",
-        f"{first}\nimport sys; from raysweep.main import main; main(sys.argv[1:])",
-        *map(str, arguments),
-    ]
+    program = f"{first}\nimport sys; from raysweep.main import main; main(sys.argv[1:])"
+    return [sys.executable, "-c", program, *map(str, arguments)]
 
 
 def process(*arguments, first="", **options):
@@ -143,10 +139,8 @@ def until(condition, process=None, seconds=PATIENCE):
         pytest.fail(f"waited {seconds:g} s in vain")
     code = process.poll()
     process.kill()
-    pytest.fail(
-        f"waited for a process that {'goes on' if code is None else f'ended with {code}'} and said "
-        f"{process.communicate(timeout=PATIENCE)}"
-    )
+    ended = "goes on" if code is None else f"ended with {code}"
+    pytest.fail(f"waited for a process that {ended} and said {process.communicate(timeout=PATIENCE)}")
 
 
 @contextlib.contextmanager
@@ -287,10 +281,8 @@ def sandbox_path(tmp_path_factory):
     modules = ("sandbox", "careless", "cramped", "logging", "staged", "valley")
     brought = {name: f"{name}_workload:WORKLOAD" for name in modules} | {"together": "gang_workload:WORKLOAD"}
     brought |= {name: f"sandbox_workload:{name.upper()}" for name in ("annotated", "apart")}
-    brought |= {
-        f"toy_{kind}": f"toy_workloads:{kind.upper()}" for kind in ("switched", "losing", "engines", "logarithmic")
-    }
-    brought |= {"toy": "toy_workloads:TOY"}
+    toys = ("switched", "losing", "engines", "logarithmic")
+    brought |= {f"toy_{kind}": f"toy_workloads:{kind.upper()}" for kind in toys} | {"toy": "toy_workloads:TOY"}
     for target in brought.values():
         shutil.copy(SUPPORT / f"{target.partition(':')[0]}.py", folder)
     installed(folder, **brought, digits="digits:WORKLOAD", digits_together="digits_together:WORKLOAD")

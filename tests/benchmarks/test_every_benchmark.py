@@ -19,6 +19,7 @@ import pytest
 import torch
 from conftest import TESTS
 
+from benchmarks import boundaries, coverage, held_out_lines, laws, real_rows, shared_stages, size, stages
 from benchmarks.search.pools import Question
 from raysweep import sweep, workloads
 from raysweep.executors import ray_tune
@@ -138,15 +139,9 @@ def written(patch, folder, main, line, target, *arguments):
 
 
 def run_boundaries(patch, folder):
-    boundaries = import_module("benchmarks.boundaries")
     boundaries.main(boundaries.lines, ["straight"], ["1"])
     patch.setattr(boundaries, "BEFORE", folder / "before.csv")
     boundaries.main(boundaries.lines, ["straight"], ["before", "1"])
-
-
-def run_held_out_lines(patch, folder):
-    held_out = import_module("benchmarks.held_out_lines")
-    held_out.main(held_out.lines, ["Gompertz"], ["1"])
 
 
 def run_checkpoints(patch, folder):
@@ -162,7 +157,7 @@ def run_checkpoints(patch, folder):
 
 
 def run_coverage(patch, folder):
-    from benchmarks import boundaries, coverage, held_out_lines, real_fits, real_slopes, turns
+    from benchmarks import real_fits, real_slopes, turns
 
     def groups(named, curves):
         """The first group of three seeds, or of five, of the first curves of the sets that are named."""
@@ -173,10 +168,8 @@ def run_coverage(patch, folder):
     patch.setattr(real_fits, "groups", lambda: groups(real_fits.SETS, 1))
     patch.setattr(real_slopes, "groups", lambda: groups({real_slopes.RATES}, 8)[:8])
     patch.setattr(coverage, "REGIMES", 1)
-    for lines, names in (
-        (boundaries, ("steep step", "kink at the zero, 2 times as steep")),
-        (held_out_lines, ("Gompertz",)),
-    ):
+    steep = ("steep step", "kink at the zero, 2 times as steep")
+    for lines, names in ((boundaries, steep), (held_out_lines, ("Gompertz",))):
         patch.setattr(lines, "CURVES", {name: lines.CURVES[name] for name in names})
     patch.setattr(coverage, "HELD_OUT", (held_out_lines.lines, list(held_out_lines.CURVES)))
     first(patch, "regimes", "SLOPES", "FORMS")
@@ -188,8 +181,6 @@ def run_coverage(patch, folder):
 
 
 def run_real_rows(patch, folder):
-    from benchmarks import real_rows
-
     angles, gamma = {"linspace": [4.5, 90, 9]}, {"linspace": [0.1, 0.5, 2]}
     changes = {"axes": {"overlap_angle": angles, "gamma": gamma}, "fixed": {"symmetric": False, "dim": 20}, "seeds": 5}
     zeros = "linear networks: zeros"
@@ -232,22 +223,12 @@ def run_search(patch, folder):
 
 
 def run_shared_stages(patch, folder):
-    from benchmarks import shared_stages
-
     found = shared_stages.counted({**TINY, "name": "tiny"}, str(folder))
     assert found == {"rows": 4, "distinct": 2, "computed": 2}
     assert len(shared_stages.spaces()) == 3
 
 
-def run_size(patch, folder):
-    from benchmarks import size
-
-    written(patch, folder, size.main, "| 20 | ", "bench-size", 20)
-
-
 def run_stages(patch, folder):
-    from benchmarks import stages
-
     patch.setattr(stages, "SPACE", {**TINY, "name": "stages"})
     patch.setattr(stages, "SHORT", {**TINY, "name": "short"})
     threads = torch.get_num_threads()
@@ -257,8 +238,6 @@ def run_stages(patch, folder):
 
 def run_laws(monkeypatch, folder):
     """A law and a pair, with a table like that of Step Law."""
-    from benchmarks import laws
-
     settings = [(n, d * n) for n in (1e8, 2e8, 4e8, 8e8) for d in (10, 80)]
     runs = [(lr, bs, n, d) for n, d in settings for lr in np.geomspace(2e-4, 2e-2, 8) for bs in (64, 128, 256)]
     lr, bs, n, d = np.array(runs).T
@@ -280,17 +259,17 @@ RUNS = {
     "checkpoints": run_checkpoints,
     "coverage": run_coverage,  # with turns, edges, regimes, real_fits, real_slopes and steps
     "covariance": lambda patch, folder: called("covariance", "rows"),
-    "factorizations": lambda patch, folder: (
-        called("factorizations", "floor_seconds") + called("factorizations", "limit_seconds")
-    ),
+    "factorizations": lambda patch, folder: [
+        called("factorizations", f"{name}_seconds") for name in ("floor", "limit")
+    ],
     "forecasts": run_forecasts,
-    "held_out_lines": run_held_out_lines,
+    "held_out_lines": lambda patch, folder: held_out_lines.main(held_out_lines.lines, ["Gompertz"], ["1"]),
     "laws": run_laws,
     "real_rows": run_real_rows,
     "search/__main__": run_search,
     "shared_stages": run_shared_stages,
     "single_runs": run_single_runs,
-    "size": run_size,
+    "size": lambda patch, folder: written(patch, folder, size.main, "| 20 | ", "bench-size", 20),
     "stages": run_stages,  # with store_speed
     "stopping": lambda patch, folder: printed(patch, "stopping", 1),
     "surfaces": lambda patch, folder: printed(patch, "surfaces", 1),

@@ -178,16 +178,13 @@ def test_bad_input_leaves_an_existing_sweep_untouched(call, recorded, storage, t
     refused(call("debug", "small", "zzzz", "--storage", storage), "zzzz: ")
     refused(call("debug", "small", "", "--storage", storage), "", "6")
     refused(call("debug", "small", "a", "x", "--storage", storage), "[SEED]: ")
-    refused(call("debug", "small", cell_of(call, storage), "-1", "--storage", storage), "")
+    cell = call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
+    refused(call("debug", "small", cell, "-1", "--storage", storage), "")
     nowhere = tmp_path / "no" / "table.csv"
     refused(call("results", "small", "-o", nowhere, "--storage", storage), f"{nowhere}: ")
     refused(call("results", "small", "-o", tmp_path, "--storage", storage), str(tmp_path))
     refused(call("results", "small", "other", "--storage", storage), "other: ")
     assert files_of(storage) == before
-
-
-def cell_of(call, storage):
-    return call("results", "small", "--storage", storage).out.splitlines()[1].split(",")[1]
 
 
 def test_a_process_says_the_same(tmp_path, storage):

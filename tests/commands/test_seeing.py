@@ -31,7 +31,10 @@ def file(sandbox, tmp_path):
 def running(file, storage):
     with driving("run", file, "--storage", storage, "--executor", "inline", *QUIET) as driver:
         until(
-            lambda: len(list(storage.glob("seen/ledger/*.jsonl"))) == 1 and len(list(storage.glob("seen/logs/*"))) == 2,
+            lambda: (
+                len(list(storage.glob("seen/ledger/*.jsonl"))) == 1
+                and sum(log.stat().st_size > 0 for log in storage.glob("seen/logs/*")) == 2  # its first line is there
+            ),
             driver,
         )
         yield driver
@@ -42,14 +45,10 @@ def test_status_says_what_was_used_and_what_runs_where(running, storage, call):
     assert "seen: running, 1 of 2 rows (1 ok)" in said
     assert "core-hours, about" in said
     (line,) = [line for line in said.splitlines() if "under way for" in line]
-    assert f"pack {unfinished(storage)} of 1 row on" in line
-    assert f"process {running.pid}" in line
-
-
-def unfinished(storage):
     done = {path.stem for path in storage.glob("seen/ledger/*.jsonl")}
     (left,) = {path.stem for path in storage.glob("seen/logs/*.log")} - done
-    return left.rpartition("-")[0]
+    assert f"pack {left.rpartition('-')[0]} of 1 row on" in line
+    assert f"process {running.pid}" in line
 
 
 def test_hours_count_what_each_trial_holds(sandbox, storage, tmp_path, call):

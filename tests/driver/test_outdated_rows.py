@@ -193,11 +193,6 @@ def half(rows, parent, context):
     return Result({"w": np.array(1.0)}, {"fit": 0.5, "other": np.nan})
 
 
-def resume(storage, name="small", **options):
-    usual = {"tracking_uri": "none", "report": False, "executor": "inline", "say": lambda line: None}
-    return raysweep.resume(name, storage=storage, **{**usual, **options})
-
-
 @pytest.fixture
 def other_code(storage):
     """A storage with a finished sweep, whose rows say that other code computed them."""
@@ -216,11 +211,12 @@ def test_rows_of_older_code_are_reused(other_code, call):
 
 def test_rows_of_older_code_are_replaced_on_demand(other_code):
     before = rows(open_sweep("small", other_code))
-    after = rows(resume(other_code, on_code_change="recompute"))
+    asked = {"storage": other_code, "on_code_change": "recompute", "tracking_uri": "none", "report": False}
+    after = rows(raysweep.resume("small", **asked, executor="inline", say=print))
     assert {row["code_version"] for row in after}.isdisjoint({row["code_version"] for row in before})
     assert_same_rows([{**row, "code_version": ""} for row in after], [{**row, "code_version": ""} for row in before])
     recorded = files_of(other_code / "small" / "ledger")
-    resume(other_code, on_code_change="recompute")
+    raysweep.resume("small", **asked, executor="inline", say=print)
     assert files_of(other_code / "small" / "ledger") == recorded
 
 

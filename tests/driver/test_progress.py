@@ -147,22 +147,15 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch):
     assert lines[2:] == [""]
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
-    clock, written = Clock(), list[float]()
+def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent(clock):
+    written = list[float]()
 
     def write(reload):
         assert reload == PAGE_EVERY
         written.append(clock.now)
         clock.now += 6
 
-    page = LivePage(write, clock)
+    page = LivePage(write, lambda: clock.now)
     while clock.now < 3600:
         page.after_round()
         clock.now += 1
@@ -171,14 +164,14 @@ def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent():
     assert page.spent <= PAGE_SHARE * clock.now
 
 
-def test_after_a_page_that_fails_no_other_is_tried():
-    clock, tried = Clock(), list[int]()
+def test_after_a_page_that_fails_no_other_is_tried(clock):
+    tried = list[int]()
 
     def write(reload):
         tried.append(reload)
         raise OSError("the disk is full")
 
-    page = LivePage(write, clock)
+    page = LivePage(write, lambda: clock.now)
     for _ in range(9):
         clock.now += 100
         page.after_round()

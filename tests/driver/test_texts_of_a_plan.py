@@ -18,11 +18,6 @@ from raysweep.space.schema import validate
 from raysweep.stages.store import Store
 
 
-def asked(**changes):
-    """A small space of language models with two seeds."""
-    return language_space(**{"seeds": 2, **changes})
-
-
 def put(text, what="the text"):
     """A text of 400 lines."""
     text.write_text("\n".join(f"line {n} of {what}" for n in range(400)))
@@ -34,9 +29,8 @@ def plan_of(text, storage, lengths, rates):
         "pretrain_length": [STEP * (1 + n) for n in range(lengths)],
         "finetune_lr": [1e-3 + 1e-6 * n for n in range(rates)],
     }
-    space = validate(
-        asked(axes=axes, fixed={"source": f"file:{text}", "target": f"file:{text}", "finetune_steps": 10**6})
-    )
+    texts = dict.fromkeys(("source", "target"), f"file:{text}")
+    space = validate(language_space(axes, {**texts, "finetune_steps": 10**6}, seeds=2))
     cells = enumerate_cells(space)
     pending = {seed: np.arange(len(cells)) for seed in space.seeds}
     make_packs(workloads.get("language"), cells, pending, Packing(workers=4, floor=1.0))
@@ -61,7 +55,7 @@ def test_texts_in_turn_are_each_read_once(tmp_path):
     for number, name in enumerate(names):
         put(Path(name.removeprefix("file:")), f"text {number}")
     with reading(tmp_path.name) as read:
-        enumerate_cells(validate(asked(axes={"target": names})))
+        enumerate_cells(validate(language_space({"target": names}, seeds=2)))
     assert sorted(f"file:{path}" for path in read) == sorted(names)
 
 
@@ -78,7 +72,7 @@ def test_a_text_that_changes_between_two_plans_of_a_process_is_seen(tmp_path):
 
 def test_a_text_that_is_gone_after_planning_is_told_as_the_source_wherever_the_space_has_it(tmp_path):
     text = put(tmp_path / "text.txt")
-    space = validate(asked(axes={"pretrain_length": [STEP], "source": [f"file:{text}"]}))
+    space = validate(language_space({"pretrain_length": [STEP], "source": [f"file:{text}"]}, seeds=2))
     cells = enumerate_cells(space)
     text.unlink()
     with pytest.raises(InputError, match="^source: .*no such file"):

@@ -240,13 +240,9 @@ def float64():
     with contextlib.ExitStack() as stack:
         stack.callback(torch.set_default_dtype, before)
         for module in (eigen_cam, examination, masked, models):
-            stack.enter_context(mock.patch.object(module, "scaled", _wide_pixels))
+            stack.enter_context(mock.patch.object(module, "scaled", lambda some: pixels.scaled(some).double()))
         stack.enter_context(mock.patch.object(multiview, "_sent", _wide_sent))
         yield
-
-
-def _wide_pixels(some):
-    return pixels.scaled(some).double()
 
 
 def _wide_sent(values, context):

@@ -95,17 +95,10 @@ def test_without_curves_there_is_a_header_and_a_line_that_says_why(call, storage
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "why"),
-    [
-        (0, "no row is there yet"),
-        (
-            1,
-            "no stage of its rows logged anything (warm, tune), or the rows are older than the record of learning "
-            "curves",
-        ),
-    ],
-)
+OLD = "no stage of its rows logged anything (warm, tune), or the rows are older than the record of learning curves"
+
+
+@pytest.mark.parametrize(("rows", "why"), [(0, "no row is there yet"), (1, OLD)])
 def test_rows_that_have_no_curves_are_told_from_no_rows(rows, why, sweep, call):
     folder = sweep.folder / "ledger"
     cell = sweep.cells.ids[0]

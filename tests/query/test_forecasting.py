@@ -17,14 +17,17 @@ LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
 AT = {"width": 512, "tokens": 16e9}
 
 
+def grid(**axes):
+    """Every combination of these values, a column for each axis."""
+    return pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+
+
 def imported(storage, name, widths, analysis=LAW, turn=0.0):
     """One run per cell: the best rate is 0.01 (width / 64)^-1 (tokens / 1e9)^0.25, times e^turn."""
-    rng = np.random.default_rng(len(widths))
-    grid = [(lr, w, t) for lr in np.geomspace(1e-4, 1e-1, 9) for w in widths for t in (1e9, 4e9, 16e9)]
-    lr, width, tokens = (np.array(values) for values in zip(*grid, strict=True))
-    best = 0.01 * (width / 64) ** -1 * (tokens / 1e9) ** 0.25 * np.exp(turn)
-    loss = 2 + 0.1 * np.log(lr / best) ** 2 + 0.02 * rng.standard_normal(len(lr))
-    rows = pd.DataFrame({"lr": lr, "width": width, "tokens": tokens, "loss": loss})
+    rows = grid(lr=np.geomspace(1e-4, 1e-1, 9), width=widths, tokens=[1e9, 4e9, 16e9])
+    best = 0.01 * (rows["width"] / 64) ** -1 * (rows["tokens"] / 1e9) ** 0.25 * np.exp(turn)
+    noise = np.random.default_rng(len(widths)).standard_normal(len(rows))
+    rows["loss"] = 2 + 0.1 * np.log(rows["lr"] / best) ** 2 + 0.02 * noise
     read = table.read(rows, ["loss"], ["lr", "width", "tokens"], questions=[analysis], name=name)
     return importing.create(read, storage)
 
@@ -62,11 +65,9 @@ def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage):
 
 def turning(storage, name, widths):
     """Losses that turn at step 4000 (width / 64)^0.5."""
-    rng = np.random.default_rng(0)
-    grid = [(step, w, seed) for w in widths for step in np.geomspace(500, 128e3, 11) for seed in range(4)]
-    step, width, seed = (np.array(values) for values in zip(*grid, strict=True))
-    loss = 2 + 0.1 * np.log(step / (4000 * (width / 64) ** 0.5)) ** 2 + 0.04 * rng.standard_normal(len(step))
-    rows = pd.DataFrame({"step": step, "width": width, "seed": seed, "loss": loss})
+    rows = grid(width=widths, step=np.geomspace(500, 128e3, 11), seed=range(4))
+    noise = np.random.default_rng(0).standard_normal(len(rows))
+    rows["loss"] = 2 + 0.1 * np.log(rows["step"] / (4000 * (rows["width"] / 64) ** 0.5)) ** 2 + 0.04 * noise
     asked = [{"inflection": {"x": "step"}}]
     read = table.read(rows, ["loss"], ["step", "width"], questions=asked, seed="seed", name=name)
     return importing.create(read, storage)
@@ -98,11 +99,10 @@ def test_a_turn_is_forecast_frozen_and_scored_too(storage, tmp_path):
 
 
 def test_what_cannot_be_scored_is_counted_by_its_reason(storage, tmp_path):
-    grid = [(lr, batch, seed) for lr in np.geomspace(1e-4, 1e-1, 7) for batch in (1, 2, 3, 4) for seed in range(3)]
-    lr, batch, seed = (np.array(values) for values in zip(*grid, strict=True))
-    best = np.select([batch == 1, batch == 4], [0.003, np.nan], 30)
-    loss = 2 + np.nan_to_num(0.1 * np.log(lr / best) ** 2) + 0.01 * np.random.default_rng(0).standard_normal(len(lr))
-    rows = pd.DataFrame({"lr": lr, "batch": batch, "seed": seed, "loss": loss, "width": 64})
+    rows = grid(lr=np.geomspace(1e-4, 1e-1, 7), batch=[1, 2, 3, 4], seed=range(3), width=[64])
+    best = rows["batch"].map({1: 0.003, 2: 30, 3: 30, 4: np.nan})
+    noise = np.random.default_rng(0).standard_normal(len(rows))
+    rows["loss"] = 2 + np.nan_to_num(0.1 * np.log(rows["lr"] / best) ** 2) + 0.01 * noise
     read = table.read(rows, ["loss"], ["lr", "batch", "width"], seed="seed", name="later")
     one = dict(zip(("estimate", "low", "high", "inside_estimate"), (0.003, 0.001, 0.009, 0.004), strict=True))
     one |= {"of": "best lr", "quantiles": [0.003] * 99, "outside": {"width": 2.0}}
@@ -147,12 +147,10 @@ def test_a_forecast_that_fails_is_said_to(storage):
 
 def lengths(storage, name, tokens, widths=(64, 128, 256)):
     """Three runs a cell. The lowest loss over the rates, at width w and t tokens, is 2 + w^-0.3 t^-0.25."""
-    rng = np.random.default_rng(0)
-    rates = np.geomspace(1e-4, 1e-1, 7)
-    grid = [(lr, w, t, seed) for lr in rates for w in widths for t in tokens for seed in range(3)]
-    lr, width, token, seed = (np.array(values) for values in zip(*grid, strict=True))
-    loss = 2 + (width / 64) ** -0.3 * token**-0.25 + 0.05 * np.log(lr / 0.01 * (width / 128)) ** 2
-    rows = {"lr": lr, "width": width, "tokens": token, "seed": seed, "loss": loss + 0.01 * rng.standard_normal(len(lr))}
+    rows = grid(lr=np.geomspace(1e-4, 1e-1, 7), width=widths, tokens=tokens, seed=range(3))
+    loss = 2 + (rows["width"] / 64) ** -0.3 * rows["tokens"] ** -0.25
+    noise = np.random.default_rng(0).standard_normal(len(rows))
+    rows["loss"] = loss + 0.05 * np.log(rows["lr"] / 0.01 * (rows["width"] / 128)) ** 2 + 0.01 * noise
     asked = [LAW] if len(tokens) > 1 else []
     read = table.read(rows, ["loss"], ["lr", "width", "tokens"], questions=asked, seed="seed", name=name)
     return importing.create(read, storage)
@@ -243,8 +241,7 @@ def test_what_has_no_law_was_never_varied_or_is_no_number_has_no_forecast(storag
     texts = raysweep.analyse(frame, "loss", "lr", "model", [{"optimum": {"x": "lr"}}])
     with pytest.raises(InputError, match="model is no axis of numbers"):
         texts.forecast(model=3)
-    grid = [(step, size, float(step * (size - step))) for step in range(1, 8) for size in (6, 8)]
-    frame = pd.DataFrame(grid, columns=["step", "size", "acc"])
+    frame = grid(step=range(1, 8), size=[6, 8]).assign(acc=lambda f: f["step"] * (f["size"] - f["step"]) * 1.0)
     maximized = raysweep.analyse(frame, "acc:maximize", "step", "size", [{"inflection": {"x": "step"}}])
     with pytest.raises(InputError, match="no law of the turning step"):
         maximized.forecast(size=16)

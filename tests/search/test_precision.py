@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from auditing import interrupted
-from conftest import QUIET, ok
+from conftest import QUIET, ok, sql
 from conftest import run as run_space
 from spaces import space_over
 
@@ -221,17 +221,14 @@ def test_an_interval_that_ends_a_search_holds_the_truth():
 
 
 def test_mlflow_gets_a_cell_once_it_gets_no_more_draws(storage):
-    import sqlite3
-
     def runs():
-        with sqlite3.connect(storage / "mlflow.db") as database:
-            if not database.execute("select 1 from sqlite_master where name = 'latest_metrics'").fetchall():
-                return []  # interrupted before anything was written
-            query = (
-                "select t.value, r.lifecycle_stage, m.value from runs r join tags t on t.run_uuid = r.run_uuid and "
-                "t.key = 'raysweep.cell' join latest_metrics m on m.run_uuid = r.run_uuid and m.key = 'draws_ok'"
-            )
-            return database.execute(query).fetchall()
+        if not sql(storage / "mlflow.db", "select 1 from sqlite_master where name = 'latest_metrics'"):
+            return []  # interrupted before anything was written
+        return sql(
+            storage / "mlflow.db",
+            "select t.value, r.lifecycle_stage, m.value from runs r join tags t on t.run_uuid = r.run_uuid and "
+            "t.key = 'raysweep.cell' join latest_metrics m on m.run_uuid = r.run_uuid and m.key = 'draws_ok'",
+        )
 
     with interrupted(storage / "asked", 3):
         run(storage, tracking_uri=None)

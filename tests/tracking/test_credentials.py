@@ -49,13 +49,17 @@ def test_what_is_printed_has_stars_for_credentials(text, clean):
 
 
 def test_secrets_of_the_environment_are_starred_and_nothing_else(monkeypatch):
-    secret = (
-        "MLFLOW_TRACKING_PASSWORD MLFLOW_TRACKING_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN PGPASSWORD HF_TOKEN"
-    )
-    secret += (
-        " DB_PASS GOOGLE_CREDENTIALS DATABASE_CREDENTIAL GITHUB_PAT azure_storage_connection_string SSH_PRIVATE_KEY"
-    )
-    for name in (*secret.split(), "KEY_PASSPHRASE"):
+    for name in (
+        *(
+            "MLFLOW_TRACKING_PASSWORD",
+            "MLFLOW_TRACKING_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "HF_TOKEN",
+        ),
+        *("DB_PASS", "PGPASSWORD", "GOOGLE_CREDENTIALS", "DATABASE_CREDENTIAL", "GITHUB_PAT", "SSH_PRIVATE_KEY"),
+        *("KEY_PASSPHRASE", "azure_storage_connection_string"),
+    ):
         monkeypatch.setenv(name, f"{name.lower()}-value")
         assert redact(f"quoted: {name.lower()}-value!") == "quoted: ***!"
         assert str(InputError("key", f"{name.lower()}-value")) == "key: ***"
@@ -122,7 +126,7 @@ def test_the_address_of_a_store_holds_no_password(storage, call):
 
 
 def answering(received, target=""):
-    """A server that says yes to every request, or where to ask instead; `heard` gets the credentials of each."""
+    """A server that says yes to every request, or where to ask instead; `received` gets the credentials of each."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -190,10 +194,9 @@ def test_an_address_that_this_user_gave_is_used_from_then_on(theirs, small, monk
 def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch):
     from raysweep.tracking import server as tracking
 
-    received = {"asked": [], "stranger": []}
-
-    stranger = answering(received["stranger"])
-    asked = answering(received["asked"], f"http://127.0.0.1:{stranger.server_port}")
+    by_asked, by_stranger = [], []
+    stranger = answering(by_stranger)
+    asked = answering(by_asked, f"http://127.0.0.1:{stranger.server_port}")
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
     try:
@@ -201,9 +204,9 @@ def test_a_redirection_does_not_carry_the_password_elsewhere(monkeypatch):
     finally:
         asked.shutdown()
         stranger.shutdown()
-    assert received["asked"]
-    assert all(received["asked"])
-    assert received["stranger"] == [None] * len(received["asked"])
+    assert by_asked
+    assert all(by_asked)
+    assert by_stranger == [None] * len(by_asked)
 
 
 @pytest.fixture(scope="module")

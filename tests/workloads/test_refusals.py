@@ -59,12 +59,9 @@ def model(message, change=lambda own: None, **fixed):
     return {"model": "{own}", "revision": "main", **fixed}, message, write
 
 
-def of_type(kind):
-    def change(own):
-        config = json.loads((own / "config.json").read_text())
-        (own / "config.json").write_text(json.dumps({**config, "model_type": kind}))
-
-    return change
+def of_images(own):
+    config = json.loads((own / "config.json").read_text())
+    (own / "config.json").write_text(json.dumps({**config, "model_type": "vit"}))
 
 
 def chats(message, *lines, role="target", **fixed):
@@ -96,7 +93,7 @@ CASES = {  # by workload: what is fixed, what is said, parts behind |, and what 
             "revision: |model.safetensors is damaged or cut off (|load or copy it again",
             lambda own: (own / WEIGHTS).write_bytes((own / WEIGHTS).read_bytes()[:-1]),
         ),
-        model("revision: |expected a causal language model", of_type("vit")),
+        model("revision: |expected a causal language model", of_images),
         model("target: |no chat template|template: tulu", put("m.jsonl", DIALOGUES), target="chat:{own}/m.jsonl"),
         ({"context": 65}, "context: |at most 64 tokens"),
         chats("target: |c.jsonl line 61|JSON object", "{"),

@@ -74,11 +74,11 @@ def test_paths_have_the_moments_of_scikit_learns_gaussian_process():
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.04 * covariance.max())
 
 
-def drawn_exponents(count):
-    """(true exponents, draws of their law), with the scatter drawn from its prior."""
+def test_true_exponents_have_uniform_ranks_among_the_draws_of_a_law():
+    """With the scatter drawn from its prior."""
     axes = np.array([(a, b) for a in (1.0, 3.0, 9.0, 27.0) for b in (1.0, 4.0, 16.0)])
-    out = []
-    for seed in range(count):
+    drawn = []
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         power, scatter = rng.uniform(-1, 1, 2), SCATTER * abs(rng.standard_normal())
         seen = np.log(axes) @ power + np.hypot(scatter, 0.2) * rng.standard_normal(len(axes))
@@ -86,12 +86,7 @@ def drawn_exponents(count):
         law = fit_law(
             [Place(place + shift, -20.0, 20.0, 0.0, 0.0) for place, shift in zip(seen, spread, strict=True)], axes
         )
-        out.append((power, law.coefficients[:, 1:]))
-    return out
-
-
-def test_true_exponents_have_uniform_ranks_among_the_draws_of_a_law():
-    drawn = drawn_exponents(80)
+        drawn.append((power, law.coefficients[:, 1:]))
 
     def p_of_ranks(narrower):
         centred = [(power - values.mean(0), narrower * (values - values.mean(0))) for power, values in drawn]

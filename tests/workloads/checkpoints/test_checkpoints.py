@@ -3,6 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,12 +141,7 @@ def first_adapters(model):
     from raysweep.workloads.checkpoints.stages import _adapters
 
     named = {name.removeprefix("base_model.model."): weight for name, weight in model.named_parameters()}
-
-    class Bare:
-        def named_parameters(self):
-            return named.items()
-
-    return _adapters(Bare(), 0)
+    return _adapters(SimpleNamespace(named_parameters=named.items), 0)
 
 
 def test_adapters_leave_the_checkpoint_as_it_is_and_count_as_a_change_of_weights(chats, tmp_path):

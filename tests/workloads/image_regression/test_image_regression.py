@@ -43,11 +43,8 @@ def test_rows_are_the_end_points_of_descent_on_source_and_target(samples, steps)
     """A least squares solver finds the end point of the target: nearest to the source, or to 0."""
     row = {"pair": "8-1:4-7", "target_samples": samples, "pretrain_length": steps, "repeats": 3}
     metrics, _ = engine.compute(columns(row), np.array([5]))
-    (source, expected), (pixels, labels), (test, truth) = (
-        digits((8, 1), False),
-        digits((4, 7), False),
-        digits((4, 7), True),
-    )
+    (source, expected), (pixels, labels) = digits((8, 1), False), digits((4, 7), False)
+    test, truth = digits((4, 7), True)
     start = started(5)
     if np.isinf(steps):
         start += np.linalg.lstsq(source, expected - source @ start, rcond=1e-12)[0]

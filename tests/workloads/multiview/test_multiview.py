@@ -245,8 +245,7 @@ def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_clas
 
 
 def sweep(storage, **changes):
-    space = {"name": "small", "workload": "multiview", **SMALL, "seeds": 2, **changes}
-    return run(storage, space)
+    return run(storage, {"name": "small", "workload": "multiview", **SMALL, "seeds": 2, **changes})
 
 
 def test_every_length_gives_the_same_row_alone_and_on_the_way_to_a_longer_one_also_later(tmp_path):

@@ -27,19 +27,11 @@ def labels_of(inputs, weights):
     return (inputs @ TEACHER.T).relu() @ weights
 
 
-def tangent(pull, features):
-    """Without the part along each feature, whose length is fixed."""
-    return pull - (pull * features).sum(2, keepdim=True) * features
-
-
-def on_the_sphere(task, features, outputs):
-    loss, by_output, over_output = task(features, outputs)
-    return loss, by_output, tangent(outputs[:, :, None] * over_output, features)
-
-
 def test_gradients_over_the_population_are_those_of_finite_differences_of_the_loss():
     task = descent.on_population(TEACHER, WEIGHTS)
-    _, by_output, by_feature = on_the_sphere(task, FEATURES, OUTPUTS)
+    _, by_output, over_output = task(FEATURES, OUTPUTS)
+    pull = OUTPUTS[:, :, None] * over_output
+    by_feature = pull - (pull * FEATURES).sum(2, keepdim=True) * FEATURES  # the length of each is fixed
     direction, step = unit(2, 6, 4, seed=5), 1e-6
 
     def loss_at(sign):

@@ -23,11 +23,6 @@ def grid(angles, draws, **same):
     return rows, [draw for draw in range(draws) for _ in angles]
 
 
-def on_sphere(samples, dim, seed):
-    result = torch.randn(samples, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    return result / result.norm(dim=1, keepdim=True)
-
-
 def start(width, dim):
     return torch.from_numpy(network.initial(0, width, dim, 0.3)), torch.from_numpy(network.signs(0, width))
 
@@ -36,7 +31,8 @@ def start(width, dim):
 
 
 def test_training_is_gradient_descent_on_half_the_squared_error():
-    (weights, signs), inputs = start(40, 5), on_sphere(12, 5, 0)
+    (weights, signs), inputs = start(40, 5), torch.randn(12, 5, generator=torch.Generator().manual_seed(0)).double()
+    inputs = inputs / inputs.norm(dim=1, keepdim=True)
     labels = inputs[:, :2].T.contiguous()
     trained, steps, left = network.trained(weights, signs, inputs, labels, 0.4)
     for each, end, count, rest in zip(labels, trained, steps, left, strict=True):

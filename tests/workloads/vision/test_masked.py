@@ -134,10 +134,8 @@ def test_the_decoder_is_saved_apart_from_the_encoder():
 def planted(*places, channels=6, side=14):
     """Activations of one image, (1, channels, side, side): one direction at these places, small elsewhere."""
     generator = torch.Generator().manual_seed(2)
-    direction, result = (
-        torch.rand(channels, generator=generator) + 0.5,
-        0.01 * torch.rand(1, channels, side, side, generator=generator),
-    )
+    direction = torch.rand(channels, generator=generator) + 0.5
+    result = 0.01 * torch.rand(1, channels, side, side, generator=generator)
     for row, column in places:
         result[0, :, row : row + 2, column : column + 2] += direction[:, None, None]
     return result
