@@ -147,13 +147,14 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch):
     assert lines[2:] == [""]
 
 
-def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent(clock):
+@pytest.mark.parametrize("seconds", [0.5, 6.0])
+def test_pages_are_at_least_thirty_seconds_apart_and_take_five_percent(seconds, clock):
     written = list[float]()
 
     def write(reload):
         assert reload == PAGE_EVERY
         written.append(clock.now)
-        clock.now += 6
+        clock.now += seconds
 
     page = LivePage(write, lambda: clock.now)
     while clock.now < 3600:
