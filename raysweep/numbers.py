@@ -87,7 +87,7 @@ def shared_decimals(values: np.ndarray, errors: np.ndarray) -> int | None:
     if not len(errors) or largest >= 1e4 or errors[-1] > APART * errors[0]:
         return None
     most, middle = (places_for(COARSE * error) for error in (errors[0], errors[len(errors) // 2]))
-    return max(middle, most - 1)
+    return max(middle, most - 1, math.ceil(-math.log10(errors[0])))
 
 
 def interval(estimate: float, low: float, high: float, decimals: int | None = None) -> str:

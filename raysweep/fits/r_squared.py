@@ -1,10 +1,11 @@
 """How much of one quantity a line in another explains, over units that are a sample: R² and its interval.
 
 A report often has one number per unit and draw, such as the test error and a bound for each pair of tasks. R² is the
-square of Pearson's correlation over units. It is found in each draw, and its mean over draws is the estimate.
+square of Pearson's correlation over units, which is averaged over draws on Fisher's scale, atanh of the correlation.
+(The mean of the draws' own R² would be at least 1 / (units - 1) by chance.)
 
 Units are what another experiment would choose anew, so the interval is over units and keeps whole draws together. It is
-a jackknife over units on Fisher's scale, atanh of the correlation: the units are few (T has 20 pairs) and a bound's
+a jackknife over units on Fisher's scale: the units are few (T has 20 pairs) and a bound's
 values are skewed, and there the percentile bootstrap holds the true value too seldom (tests/fits/test_r_squared.py
 has both rates). It holds for units drawn independently; pairs that share classes are not quite.
 """
@@ -25,9 +26,9 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Explained:
-    """R² over units: its mean over draws, the interval over units, and its standard deviation over draws.
+    """R² over units, the interval over units, and the standard deviation of R² over draws.
 
-    correlation: the mean correlation (by Fisher's scale), whose sign R² does not show.
+    correlation: the mean correlation (by Fisher's scale), whose square is R².
     reason, note: why there is no result, and its text (see `Reason`).
     """
 
@@ -58,25 +59,31 @@ def explained(x: Array, y: Array, level: float = LEVEL) -> Explained:
     low, high = np.sort(bounds**2).tolist()
     low = 0.0 if bounds[0] * bounds[1] < 0 else low
     deviation = float((each**2).std(ddof=1)) if draws > 1 else np.nan
-    return Explained(float((each**2).mean()), low, high, float(np.tanh(z.mean())), deviation, draws, units)
+    correlation = float(np.tanh(z.mean()))
+    return Explained(correlation**2, low, high, correlation, deviation, draws, units)
 
 
 def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[float, float, float]:
     """R² of y by x minus R² by another predictor on the same units, and its interval over units; (draws, units) each.
 
-    A jackknife of the difference of both means over draws, cut at -1 and 1; NaN if either has no result.
+    A jackknife of the difference, cut at -1 and 1; NaN if either has no result.
     """
     x, other, y = _complete(x, other, y)
     if x.shape[1] < FEWEST or not len(x):
         return np.nan, np.nan, np.nan
-    estimate = float((_correlation(x, y) ** 2 - _correlation(other, y) ** 2).mean())
+    estimate = float(_squared(_correlation(x, y)) - _squared(_correlation(other, y)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = _jackknife((_without_each(x, y) ** 2 - _without_each(other, y) ** 2).mean(0))
+        error = _jackknife(_squared(_without_each(x, y)) - _squared(_without_each(other, y)))
     half = t_quantile(level, x.shape[1] - 1) * error
     return estimate, max(estimate - half, -1.0), min(estimate + half, 1.0)
 
 
 ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
+
+
+def _squared(correlations: Array) -> Array:
+    """The square of correlations averaged over draws, the first axis, on Fisher's scale."""
+    return np.asarray(np.tanh(np.arctanh(np.clip(correlations, -ONE, ONE)).mean(0)) ** 2)
 
 
 def _without(draws: int, units: int, reason: Reason) -> Explained:

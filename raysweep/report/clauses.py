@@ -50,8 +50,10 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
     """What the settings of one outcome say. size: how short the place is, see `place_words`."""
     sides = _sides(finding, workload)
     meant = MEANT.get(finding.kind, {}) if sides else {}
-    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+    if not_measured(group, finding):
         meant = {Outcome.MEASURED: NOT_MEASURED}
+    if group.outcome == Outcome.LOCATED and finding.kind == "boundary" and "below" not in sides:
+        meant = {}  # the sides differ between zeros
     form = meant.get(group.outcome) or CLAUSES.get(finding.kind, {}).get(group.outcome) or OTHERWISE.get(group.outcome)
     metric = called(finding.metric, workload)
     return (
@@ -74,6 +76,11 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
     )
 
 
+def not_measured(group: Group, finding: Finding) -> bool:
+    """Whether means have no finite variance. (Of engines a single x has no order.)"""
+    return group.outcome == Outcome.MEASURED and not np.isfinite(group.low) and finding.kind != "engines"
+
+
 def outcome_words(outcome: str, finding: Finding) -> str:
     """What a table and the short form of a sentence say of an outcome: "transfer helps everywhere", "undecided"."""
     if outcome == Outcome.UNCLEAR:
@@ -84,7 +91,7 @@ def outcome_words(outcome: str, finding: Finding) -> str:
 
 def brief_words(finding: Finding, group: Group, workload: Workload, whose: str = " (the {} tried)") -> str:
     """The same, of a bound with its value and whose it is: "above 0.003 (the largest tried)"."""
-    if group.outcome == Outcome.MEASURED and not np.isfinite(group.low):
+    if not_measured(group, finding):
         return NOT_MEASURED.format(of="")
     if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
         return outcome_words(group.outcome, finding)
@@ -101,7 +108,8 @@ def as_said(finding: Finding) -> Finding:
 def _further(finding: Finding, group: Group, workload: Workload, size: int) -> dict[str, str]:
     """What the clauses of some kinds have besides, such as {length} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
-    predictors = rows["predictor"].unique() if "predictor" in rows else []
+    predictors, sweeps = (rows[key].unique() if key in rows else [] for key in ("predictor", "sweep"))
+    back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
@@ -113,7 +121,10 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
-        "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else "",
+        "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else back,
+        "often": " more than once, most clearly" * bool(facts.get("several") == group.count),
+        "slope": f", log-log slope {place_words(finding, group, workload, size)}" * bool(np.isfinite(group.low)),
+        "than": f"{f'in {next(iter(sweeps))} ' if len(sweeps) == 1 else ''}than in {facts.get('first', '')}",
     }
 
 
@@ -122,9 +133,9 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
     sides = dict(finding.meanings)
     if "between" in finding.facts:
         sides = dict(zip(("positive", "negative"), signs_of(finding.metric, workload), strict=True)) | sides
-    if {"positive", "negative"} <= sides.keys():
+    if {"positive", "negative"} <= sides.keys() and "rising" in finding.facts:
         first, second = sides["positive"], sides["negative"]
-        if finding.facts.get("rising"):
+        if finding.facts["rising"]:
             first, second = second, first
         sides |= {"below": first, "above": what_differs(first, second)}
     return sides

@@ -83,7 +83,7 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
     if score := facts.get("longest_out"):
         share, length = f"{score['inside']} of {score['of']}", called(facts["length"], workload)
         among = f" in {counted(score['settings'], 'setting')}" if score["settings"] > 1 else ""
-        out.append(f"The largest {length} forecast from the others: {share} inside their {level}{among}.")
+        out.append(f"The largest values of {length}, forecast from the others: {share} inside their {level}{among}.")
     if cases := facts.get("cases"):
         words = ", ".join(f"{'not decided' if case == 'undetermined' else case} in {n}" for case, n in cases.items())
         out.append(f"By the losses at the best rate (O §3.4.2): {words}.")
@@ -94,7 +94,7 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         where = "; ".join(settings(place, workload) for place in lost["where"] if place)
         cells, draws = counted(lost["cells"], "cell"), f"{few} of {lost['draws']} draws ok"
         where = f": {where}" if where else ""
-        out.append(f"Left out: {cells} in which most draws diverged or failed ({draws}){where}.")
+        out.append(f"Left out: the ok draws of {cells} in which most diverged or failed ({draws}){where}.")
     return [*out, *filter(None, [METHODS.get(facts.get("method", finding.kind))])]
 
 

@@ -58,7 +58,7 @@ BEST_PLACES = ("inflection", "optimum")
 
 CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "boundary": {
-        Outcome.LOCATED: "{metric} changes sign at {at}",
+        Outcome.LOCATED: "{metric} changes sign{often} at {at}",
         Outcome.POSITIVE: "{metric} is positive everywhere",
         Outcome.NEGATIVE: "{metric} is negative everywhere",
         Outcome.TOUCHES: "{metric} meets zero without crossing",
@@ -123,8 +123,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} equals {beside}",
     },
     "comparison": {
-        Outcome.HIGHER: "{metric} is higher by {place}",
-        Outcome.LOWER: "{metric} is lower, difference {place}",
+        Outcome.HIGHER: "{metric} is higher {than} by {place}",
+        Outcome.LOWER: "{metric} is lower {than}, difference {place}",
         Outcome.UNCLEAR: "{metric} is not shown to differ, difference {place}",
         Outcome.NO_EFFECT: "{metric} is the same in every draw",
     },
@@ -140,11 +140,11 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.UNCLEAR: "no shift of the best {x} is shown (factor {place})",
     },
     "regime": {
-        Outcome.CONSTANT: "the best {x} hardly changes with {length}, log-log slope {place}",
-        Outcome.INCREASING: "the best {x} rises with {length}, log-log slope {place}",
-        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length}, log-log slope {place}",
-        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length}, log-log slope {place}",
-        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open, log-log slope {place}",
+        Outcome.CONSTANT: "the best {x} hardly changes with {length}{slope}",
+        Outcome.INCREASING: "the best {x} rises with {length}{slope}",
+        Outcome.SLOWLY_DECREASING: "the best {x} falls slowly with {length}{slope}",
+        Outcome.QUICKLY_DECREASING: "the best {x} falls quickly with {length}{slope}",
+        Outcome.DECREASING: "the best {x} falls with {length}, how fast is open{slope}",
     },
     "learning_curves": {Outcome.MEASURED: "at the end {metric} {is_place}"},
     "landscape": {Outcome.MEASURED: "on average the rise of {metric} above its middle {is_place}"},
@@ -229,7 +229,7 @@ POINTS: Mapping[str, str] = {
     "engines": "median over rows",
     "law": "fitted exponent",
     "power_law": "geometric mean over draws",
-    "r_squared": "mean over draws",
+    "r_squared": "R² by the mean correlation over draws",
     "regime": "mean over draws (at the best rate where none is named)",
 }
 """What the points of curves show, by kind, if not means over draws."""
@@ -296,8 +296,8 @@ METHODS: Mapping[str, str] = {
     "Student's t over draws.",
     "trend": "The least-squares slope is tested after Holm's correction for all settings. Throughout: every step "
     "between neighbouring values is shown to go the same way.",
-    "best": "Cells are compared by the differences of equal draws (95 %). The best of many means is too good; "
-    "new seeds at this cell show how much.",
+    "best": "Cells are compared by the differences of equal draws, at 95 % for all pairs at once. The best of many "
+    "means is too good; new seeds at this cell show how much.",
     "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond what "
     "errors do to a level curve (p, adjusted over all curves by Holm). The place is the best of the points.",
     "one_surface": "All slices are fitted as one surface, with each run's known error or noise pooled over slices. "
@@ -305,8 +305,8 @@ METHODS: Mapping[str, str] = {
     "show the mean. Rows from a value on at which most draws diverged are left out.",
     "single_runs": "Estimates are what new runs would give on average, since the best of many is too good: known "
     "errors, or noise pooled over all slices, say how far to believe a run.",
-    "search": "Configurations are compared by the differences of equal draws (95 %). The best of many is too good; new "
-    "seeds show how much. Shares of variance are a functional ANOVA of a random forest (Optuna).",
+    "search": "Configurations are compared by the differences of equal draws, at 95 % for all pairs at once. The best "
+    "of many is too good; new seeds show how much. Shares of variance: functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
     "comparison": "Draws of one seed and equal parameters are paired, and averaged over cells in each draw.",
     "power_law": "Each draw has a least-squares line on log scales; the interval is Student's t over their slopes. "
@@ -364,7 +364,7 @@ NOTHINGS: Mapping[Nothing, str] = {
     Nothing.NOTHING_LOGGED: "{about} logged nothing of this",
     Nothing.NO_FUNCTION: "{about}",
     Nothing.FAILED: "{about}",
-    Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws of {about}",
+    Nothing.NO_CLOSED_FORM: "no closed form stands beside two usable draws{of_about}",
     Nothing.NO_PAIR: "no row that is ok pairs with {about}",
     Nothing.ONE_SETTING: "one setting alone has nothing to compare with",
     Nothing.NO_SEED_SHARED: "the sweeps have no seed in common, so draws cannot be paired",
@@ -373,6 +373,7 @@ NOTHINGS: Mapping[Nothing, str] = {
 """Why there is nothing to say; {about}: as in `Nothing`."""
 
 FACTS: Mapping[str, str] = {
+    "several": "Settings with more than one zero: {count}. Here is the clearest; the CSV says how many.",
     "infinite": "{x} is infinite in {count} rows: these rank beyond all others.",
     "without_value": "Left out: {count} ok rows without a value of both.",
     "thinned": "Left out: {count} pairs at values of {x} where fewer than half of the draws are ok.",

@@ -110,6 +110,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
         words = [f"; {clause(finding, group, workload)}" for group in others]
         at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
+        at += f" and {counted(lead.count - 1, 'other')}" * (lead.count > 1 and bool(at))
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
@@ -144,7 +145,7 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     in_all = unique(f"{where} ({some})" if where else part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
-    in_brief = unique(where or part, "") if every_named else in_all
+    in_brief = unique(where or part, *[""] * (len(others) == 1)) if every_named else in_all  # what is left is plain
     return [in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all]
 
 
@@ -237,8 +238,8 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
-        lie = "lies" if out["inside"] == 1 else "lie"
-        text = _longer(text, f"{out['inside']} of {out['of']} at the largest {first} {lie} as forecast", "; {}")
+        held = f"{out['inside']} of {out['of']} {'lies' if out['inside'] == 1 else 'lie'}"
+        text = _longer(text, f"{held} as forecast at the largest values of {first}", "; {}")
     return text
 
 
@@ -321,5 +322,5 @@ def without_settings(finding: Finding, workload: Workload) -> str:
     if why is None:
         return f"{finding.kind} returned {counted(finding.facts.get('rows', 0), 'row')} and no text."
     about = finding.facts.get("about", "")
-    text = NOTHINGS[Nothing(why)].format(about=called(about, workload))
+    text = NOTHINGS[Nothing(why)].format(about=called(about, workload), of_about=f" of {about}" * bool(about))
     return capitalized(text) + "."

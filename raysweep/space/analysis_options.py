@@ -91,6 +91,7 @@ meaning = checks.fits(
     "a few words that need no full stop, like 'pretrained networks err less'",
     lambda value: isinstance(value, str) and bool(value.strip()) and "\n" not in value and value.rstrip()[-1] != ".",
 )
+training_x = checks.one_of("x", ALONG_TRAINING)
 one_logged = partial(checks.text, expected="the name of a logged metric")
 number_axis = partial(checks.number_axis, advice="; give it under by, or draw it with curves")
 BY_LEVEL: dict[str, Check] = {"by": axes, "level": level}

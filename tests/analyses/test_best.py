@@ -6,6 +6,7 @@ from transfer_rows import finding_of, rows_with
 
 import raysweep
 from raysweep.analyses.finding import Needed, Outcome
+from raysweep.fits.with_best import from_best
 
 AXES = {"overlap_angle": [10.0, 30.0, 50.0, 70.0], "gamma": [0.2, 0.4, 0.6]}
 
@@ -94,3 +95,20 @@ def test_known_errors_draw_cells_without_slices_to_each_other():
     assert frame["loss"].min() + 0.05 < table["estimate"][0] < 1.05
     assert table["low"][0] < 1 < table["high"][0]
     assert Outcome.WORSE not in set(table["outcome"])
+
+
+def test_equal_cells_are_seldom_called_worse_than_the_one_that_looks_best():
+    rng, worse = np.random.default_rng(0), []
+    for _ in range(400):
+        draws = rng.standard_normal((5, 1)) + rng.standard_normal((5, 20))
+        mean, half = from_best(draws[:, draws.mean(0).argsort()])
+        worse.append((mean > half)[1:].any())
+    assert np.mean(worse) < 0.08  # 0.83 without a correction
+    mean, half = from_best(np.c_[np.zeros(5), np.full(5, 10.0)] + rng.standard_normal((5, 2)))
+    assert mean[1] > half[1]
+
+
+def test_cells_that_tie_with_the_best_are_counted():
+    frame = pd.DataFrame([{"a": a, "seed": seed, "acc": min(a, 3)} for a in range(1, 6) for seed in range(4)])
+    found = raysweep.analyse(frame, "acc:maximize", "a", seed="seed", questions=[{"best": {}}])
+    assert str(found).splitlines()[0] == "The best acc is 3 at a = 3 and 2 others; 2 are worse."

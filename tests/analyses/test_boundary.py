@@ -1,5 +1,7 @@
 """Zeros of synthetic metrics that are known, and what would decide open ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.analyses.kinds import boundary
 from raysweep.analyses.question import Question
+from raysweep.report.sentences import sentence
 
 ANGLES, SIZES = np.linspace(10, 90, 9), (0.2, 0.5, 0.8)
 METRIC = "transferability_finetune"
@@ -111,3 +114,16 @@ def test_words_of_the_space_are_the_meanings_and_no_table_of_differences_is_made
     assert finding.meanings == words
     assert list(finding.tables) == ["name_zeros"]
     assert finding_of(rows(lambda size: 45.0)).meanings["positive"] == "transfer helps"
+
+
+def test_zeros_that_go_opposite_ways_have_no_common_sides():
+    frame = rows(lambda size: 50.0)
+    frame[METRIC] *= np.where(frame["gamma"] > 0.6, -1, 1)
+    finding = replace(finding_of(frame), question="Where?")
+    assert (finding.table["outcome"] == Outcome.LOCATED).all()
+    assert "rising" not in finding.facts
+    assert "changes sign at" in sentence(finding, TRANSFER)
+    frame[METRIC] = (frame["overlap_angle"] - 30) * (frame["overlap_angle"] - 70) / 1e3 + 0.1 * frame[METRIC]
+    twice = replace(finding_of(frame), question="Where?")
+    assert (twice.facts["several"], twice.table["outcome"].tolist()) == (3, [Outcome.LOCATED] * 3)
+    assert "changes sign more than once" in sentence(twice, TRANSFER)

@@ -103,3 +103,13 @@ def test_axes_that_vary_together_need_no_more_settings():
 def test_a_law_of_what_is_no_axis_is_refused(options, path):
     with pytest.raises(InputError, match=rf"law.*{path}"):
         law(runs(), **options)
+
+
+def test_best_rates_beyond_the_grid_do_not_flatten_the_law():
+    def loss(rows, random):
+        best = 0.3 * rows["width"] ** -0.5 * (rows["tokens"] / 1e8) ** -0.25  # 0.004 to 0.0375
+        return 0.15 * np.log(rows["lr"] / best) ** 2 + 0.01 * random.standard_normal(len(rows))
+
+    axes = {"width": [64, 128, 256, 512, 1024], "tokens": [1e8, 3e8, 1e9, 3e9], "lr": np.geomspace(6e-3, 0.3, 9)}
+    table = law(rows_with(axes, 1, loss=loss)[[*axes, "loss"]]).table
+    assert ((table["low"] < [-0.5, -0.25]) & (table["high"] > [-0.5, -0.25])).all()

@@ -78,3 +78,13 @@ def test_a_loss_that_falls_up_to_divergence_is_best_up_to_there():
     found = raysweep.analyse(frame, "loss", "lr", "n", [{"optimum": {"x": "lr"}}]).table
     assert (found["high"] == rates[7]).all()
     assert (found["low"] <= rates[6]).all()
+
+
+def test_a_value_of_zero_beside_a_logarithmic_axis_is_not_passed_over():
+    frame = runs()
+    zero = frame.drop_duplicates("width").assign(length=0.0, loss=lambda rows: rows["loss"] - 5)
+    both = pd.concat([frame, zero])
+    assert (answered(both, "optimum", "loss")["outcome"] != Outcome.LOCATED).all()
+    best = raysweep.analyse(both, "loss", ["length", "width"], questions=[{"best": {}}]).table
+    assert best["length"].head(5).tolist() == [0.0] * 5
+    assert np.isfinite(best["low"]).all()

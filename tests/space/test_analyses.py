@@ -141,13 +141,14 @@ def test_a_best_value_is_sought_on_any_finite_axis_and_a_regime_above_zero():
         ("curves", {"stage": "pretrain", "by": ["finetune_lr"]}, "by: the stage pretrain does not depend on finetune_"),
         ("curves", {"stage": "finetune", "scale": "lin"}, "scale: unknown scale 'lin'; did you mean linear? Known: "),
         ("curves", {"x": "steps"}, "x: unknown axis 'steps'; did you mean step? Known: finetune_lr, step, share"),
+        ("learning_curves", {"x": "finetune_lr"}, "x: unknown x 'finetune_lr'; known: step, share"),
         ("curves", {"stage": "finetune", "called": ""}, "called: expected what the steps are, such as layer, got ''"),
         ("landscape", {"stage": "finetune", "y": None}, "y: missing; expected the name of a logged metric"),
         ("landscape", {"stage": "finetune", "x": 3}, "x: expected the name of a logged metric, got 3"),
     ],
 )
 def test_what_is_wrong_with_what_was_logged_is_said(kind, options, message):
-    right = {"curves": {"x": "step"}, "landscape": {"x": "east", "y": "north"}}[kind]
+    right = {"x": "east", "y": "north"} if kind == "landscape" else {"x": "step"}
     entry = {kind: {**right, "metric": "training_loss", **options}}
     with told(f"here.{kind}.{message}"):
         check_analysis(entry, "here", Context(workloads.get("language"), {"finetune_lr": []}))

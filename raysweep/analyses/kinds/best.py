@@ -15,7 +15,8 @@ from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, is_numb
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, curves_plot
 from raysweep.analyses.single_runs import values_of_single_runs
-from raysweep.fits.statistics import LEVEL, t_quantile
+from raysweep.fits.statistics import LEVEL
+from raysweep.fits.with_best import from_best
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 
@@ -105,8 +106,7 @@ def differences(
 ) -> list[tuple[float, float]]:
     """(mean, half width of its interval on the side of 0) of each cell of the table less the first one.
 
-    They are those of the draws of `ranked`. Without them cells are paired by seed, or compared by Welch's t if they do
-    not have two seeds in common; NaN where one of them has a single draw.
+    They are those of the draws of `ranked`, without them those of `from_best`, draws paired by seed.
     """
     if drawn is not None:
         less = drawn - drawn[:, :1]
@@ -115,18 +115,7 @@ def differences(
     good = question.rows[question.rows["status"] == "ok"]
     good = good[[*keys, "seed", question.metric]].merge(table[keys].assign(_place=range(len(table))), on=keys)
     wide = good.pivot_table(index="seed", columns="_place", values=question.metric).reindex(columns=range(len(table)))
-    apart = wide.sub(wide[0], axis=0)
-    count = apart.count().to_numpy(copy=True)
-    error = apart.std() / np.sqrt(count)
-    half = np.array([t_quantile(LEVEL, n - 1) * one if n > 1 else np.nan for n, one in zip(count, error, strict=True)])
-    mean = apart.mean().where(count > 1).to_numpy(copy=True)
-    square = (wide.var() / wide.count()).to_numpy()
-    free = (wide.count() - 1).to_numpy(float)
-    for place in np.flatnonzero((count < 2) & (np.minimum(free, free[0]) > 0)):
-        both = square[place] + square[0]
-        dof = both**2 / (square[place] ** 2 / free[place] + square[0] ** 2 / free[0]) if both > 0 else free[0]
-        mean[place] = wide[place].mean() - wide[0].mean()
-        half[place] = t_quantile(LEVEL, max(int(dof), 1)) * np.sqrt(both)
+    mean, half = from_best(wide.to_numpy(float))
     return list(zip(mean.tolist(), half.tolist(), strict=True))
 
 

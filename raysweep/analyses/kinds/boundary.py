@@ -103,6 +103,7 @@ def run(question: Question) -> Finding:
     apart = [displacements(rows, table, x, y, metric) for (_, rows), table in zip(parts, tables, strict=True)]
     facts: dict[str, Any] = {
         "rising": same_way(fits),
+        "several": int((whole["crossings"] > 1).sum()) or None,
         "joint": against_theory(whole, apart),
         "lines": beside_lines(question, whole),
     }

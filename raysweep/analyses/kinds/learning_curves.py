@@ -219,7 +219,7 @@ ANALYSIS = Analysis(
     kind="learning_curves",
     question="How does {metric} change along training?",
     run=run,
-    required={"x": allowed.curves_x},
+    required={"x": allowed.training_x},
     optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
     columns=(
         *("draws", "draws_left_out", "first_mean", "high", "left_out", "low", "mean", "metric", "share", "shares"),

@@ -34,8 +34,9 @@ def run(question: Question) -> Finding:
     keys = question.keys(x)
     frame = with_choice(question.rows, x, keys)
     log, exact, at = is_logarithmic(frame, x, workload), is_exact(frame, metric), question.read_at("optimum")
-    errors = question.error_in(frame)
-    if not exact and (errors or has_few_draws(frame, x, metric, keys)):
+    errors, beside_zero = question.error_in(frame), log and bool((frame[x] == 0).any())
+    # A surface in log has no place for 0, which the other fit compares with the best of the rest.
+    if not exact and not beside_zero and (errors or has_few_draws(frame, x, metric, keys)):
         fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
     else:
         joint = not exact and question.precision("optimum") is not None

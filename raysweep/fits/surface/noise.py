@@ -50,10 +50,13 @@ def surface_of(
     """
     others, sign = [key for key in keys if key != x], -1.0 if turn == "max" else 1.0
     draws, places = cells["draws"].to_numpy(float), cells[x].to_numpy(float)
+    apart = logarithmic & (places <= 0)  # no place in log: a slice of its own
+    places = np.where(apart, places[~apart].min(initial=np.inf), places)
+    setting = cells[others].assign(_apart=apart)
     data = Cells(
         x=(np.log(places) if logarithmic else places)[:, None],
         y=cells["mean"].to_numpy(float) * sign,
-        slices=cells.groupby(others, dropna=False).ngroup().to_numpy() if others else np.zeros(len(cells), dtype=int),
+        slices=setting.groupby([*setting], dropna=False).ngroup().to_numpy(),
         draws=draws,
         scatter=np.nan_to_num(cells["standard_error"].to_numpy(float) ** 2 * draws * (draws - 1)),
         error=np.full(len(cells), np.nan) if error is None else error,

@@ -85,8 +85,14 @@ def slice_places(
 
 
 def _place(one: Best | None) -> Place | None:
+    """What a law takes of a slice. Of one that is open to a side it is the bound alone: draws inside of the grid lie
+    too near its middle, in all such slices on the same side."""
     if one is None or one.status == Status.UNDETERMINED:
         return None
+    if one.status == Status.CENSORED_LOW:
+        return Place(np.empty(0), one.high, float(one.points[-1]), 1.0, 0.0, one.resolution)
+    if one.status == Status.CENSORED_HIGH:
+        return Place(np.empty(0), float(one.points[0]), one.low, 0.0, 1.0, one.resolution)
     below, above = (one.edge == -1), (one.edge == 1)
     inside = one.draws[~below & ~above]
     low, high = float(one.points[0]), float(one.points[-1])
