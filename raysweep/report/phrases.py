@@ -112,7 +112,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "best": {
         Outcome.BEST: "the best {metric} is {place}",
-        Outcome.ALIKE: "{count} cannot be told from it",
+        Outcome.ALIKE: "{count} may be as good",
         Outcome.WORSE: "{count} {are} worse",
     },
     "search": dict.fromkeys((Outcome.BEST, Outcome.MEASURED), "the best {metric} is {place}"),
