@@ -11,13 +11,16 @@ from threadpoolctl import threadpool_limits
 
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.best import Best, Pair, best, jointly
+from raysweep.fits.surface.best import SHARED, Best, Pair, best, jointly
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.fits.surface.posterior import Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MIRRORED = 1.5
+"""Gaps of the grid from an open end up to which draws are mirrored at it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +88,19 @@ def slice_places(
 
 
 def _place(one: Best | None) -> Place | None:
-    """What a law takes of a slice. Of one that is open to a side it is the bound alone: draws inside of the grid lie
-    too near its middle, in all such slices on the same side."""
+    """What a law takes of a slice.
+
+    Draws near an end of the grid lie too far inside, in all slices that are open there on the same side. So half of
+    these stand beyond the end, as far as they are from it."""
     if one is None or one.status == Status.UNDETERMINED:
         return None
-    if one.status == Status.CENSORED_LOW:
-        return Place(np.empty(0), one.high, float(one.points[-1]), 1.0, 0.0, one.resolution)
-    if one.status == Status.CENSORED_HIGH:
-        return Place(np.empty(0), float(one.points[0]), one.low, 0.0, 1.0, one.resolution)
     below, above = (one.edge == -1), (one.edge == 1)
     inside = one.draws[~below & ~above]
     low, high = float(one.points[0]), float(one.points[-1])
+    if one.status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
+        end = low if one.status == Status.CENSORED_LOW else high
+        near = np.abs(inside - end) < MIRRORED * one.resolution / SHARED
+        inside = np.concatenate([np.where(near, 2 * end - inside, inside), inside])
     return Place(inside, low, high, float(below.mean()), float(above.mean()), one.resolution)
 
 
