@@ -40,7 +40,8 @@ oracle who knows the family, the noise and the scatter (Cramér and Rao's bound 
 median. Without scatter intervals are wide, because 12 slices cannot show that there is none; with 0.3 octaves they are
 covered as often as they say. `SHARED` in `best.py` counts as an error that all slices have alike,
 since it comes from the form of the curve: it widens forecasts and leaves exponents alone. Forecasts of the edge of
-stability are covered least: its slices are off alike by more.
+stability are covered least: its slices are off alike by more. Draws of a slice that is open to a side are mirrored at
+that end (`MIRRORED`): else exponents are too near 0 where many best rates lie at an end or beyond (test_law.py).
 """
 TEXT_OF_REGIMES = """
 # Regimes: how the best rate changes with the length, with one run per cell

@@ -127,9 +127,7 @@ def ranking(values, *outcomes):
 
 def test_cells_are_not_called_worse_without_those_that_are_not_told_from_the_best():
     others = [Outcome.ALIKE, *[Outcome.WORSE] * 3]
-    short = (
-        "The best risk after fine-tuning is 1.00 (95 %: 0.90 to 1.10) at L = 1; 1 may be as good; 3 are worse."
-    )
+    short = "The best risk after fine-tuning is 1.00 (95 %: 0.90 to 1.10) at L = 1; 1 may be as good; 3 are worse."
     assert ranking({"depth": 1}, *others) == short
     many = ranking({"depth": 1, "gamma": 0.2, "noise": 3, "finetune_lr": 1.0}, *others)
     assert "worse" not in many
