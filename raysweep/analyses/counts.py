@@ -229,6 +229,17 @@ def telling_axis(finding: Finding) -> str:
     return max(varying(finding.keys, finding.table), key=lambda key: float(told_by(finding, key).sum()))
 
 
+def within(table: pd.DataFrame, outcome: str, keys: Sequence[str]) -> Condition | None:
+    """What the settings of an outcome have in common, though others have it too; None if most of all have it."""
+    chosen, out = (table["outcome"] == outcome).to_numpy(), list[tuple[float, Condition]]()
+    for key in varying(keys, table):
+        values = table.loc[chosen, key].unique().tolist()
+        if one := _condition(key, values, table[key].unique().tolist()):
+            out.append((float(table[key].isin(values).mean()), one))
+    share, one = min(out, key=lambda pair: pair[0], default=(1.0, None))
+    return one if share <= 1 / 2 else None
+
+
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Condition | None:
     """What some values of an axis are among all of it; None if that is a long list."""
     if len(values) == 1:

@@ -254,7 +254,7 @@ def page_of(
 
 def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -> None:
     """Give later questions that are all open one line, with what decides them, and none to a comparison of one."""
-    later, lines = list(enumerate(findings))[1:], dict[str, dict[str, int]]()
+    later, lines, asked = list(enumerate(findings))[1:], dict[str, dict[str, int]](), dict[int, str]()
     for k, one in later:
         if one.facts.get(NOTHING) == Nothing.ONE_SETTING:
             parts[k] = replace(parts[k], question="")
@@ -263,10 +263,10 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
             lines.setdefault(parts[k].sentence, {}).setdefault(
                 f"{EFFECTS.get(one.kind, plain(one.kind))} of {about}", k
             )
-            parts[k] = replace(parts[k], question="", first=None)
+            asked[k], parts[k] = parts[k].question, replace(parts[k], question="", first=None)
     for names in lines.values():
-        first, *_ = names.values()
-        parts[first] = replace(parts[first], question=f"Open: {', '.join(names)}")
+        first, *others = names.values()
+        parts[first] = replace(parts[first], question=f"Open: {', '.join(names)}" if others else asked[first])
 
 
 def meanings(workload: Workload, metric: str, cited: str) -> str:

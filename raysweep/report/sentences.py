@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways
+from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways, within
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
@@ -160,6 +160,9 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
         shortest = brief_words(finding, group, workload, whose="")
         named = which(finding, group, workload) or count
+        unnamed = named == count and group.outcome == Outcome.LOCATED
+        if unnamed and (common := within(finding.table, group.outcome, finding.keys)):
+            named += f" (all {condition_words(common, workload)})"
         forms = [text + named, shortest + (named if group.count == 1 else count), shortest + count]
         if len(edges) > 1 and group in edges:
             forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS

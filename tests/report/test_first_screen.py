@@ -56,6 +56,13 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted():
     assert sentence(odd, TRANSFER).endswith("a little more than costs above in 10 of 24 settings; undecided in 14.")
 
 
+def test_the_few_that_have_a_place_are_said_by_what_they_share():
+    few = zeros(
+        lambda gamma, depth: Outcome.LOCATED if gamma < 0.5 and gamma + depth in (1.2, 2.4) else Outcome.POSITIVE
+    )
+    assert sentence(few, TRANSFER).endswith("in 2 (all γ ≤ 0.4).")
+
+
 def test_a_split_with_one_exception_is_nearly_one():
     almost = zeros(lambda gamma, depth: Outcome.UNDECIDED if (gamma, depth) == (0.8, 5) else below_one(gamma, depth))
     lead = groups_of(almost)[0]

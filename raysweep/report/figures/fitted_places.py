@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.outcomes import AT
+from raysweep.analyses.outcomes import AT as PLACES
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.fits.draws import decades, log_axis
 from raysweep.fits.result import without_chance
@@ -20,11 +20,15 @@ from raysweep.report.names import axis_label, called, unit_of
 from raysweep.report.phrases import LAWS, MOVED, OUTCOMES
 from raysweep.workloads.declaration import Workload
 
+AT = {**PLACES, Outcome.IMPROVES: "low", Outcome.DEGRADES: "high"}
+"""Of outcomes with a place or a bound, the column that has it."""
 MARKERS = {"low": "^", "high": "v"}
 """The marker of a bound, by the column that has it."""
 ROOM, MOST = 0.1, 3  # of the height of a panel, for marks of curves without a place; the most that a legend lists
 DOTTED: dict[str, Any] = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1, "alpha": 0.6}
 """Where a place may lie that is not located."""
+MOST_BARS = 16
+"""Bars of such places that a figure can hold."""
 MANY = 3
 """Lines from which on two panels stand one above the other, because their points take width."""
 
@@ -55,6 +59,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     smooth = any(len(line.fine) > len(spots) for line in with_theory) and not is_law
     shifts = np.zeros(sheet.count) if smooth else drawing.dodge(spots, sheet.count, logarithmic)
     references: list[Any] = []
+    outcomes = [one for line in every for one in line.table["outcome"]]
+    with_bars = sum(one != Outcome.LOCATED and not has_none(one) for one in outcomes) <= MOST_BARS
     for panel, lines in sheet.panels:
         scales.set_scale(panel.xaxis, spots, logarithmic)
         if is_law or (decades(np.concatenate(shown)) and not angle if declared is None else declared):
@@ -73,7 +79,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
                 low, high = line.data.band
                 alpha = 0.05 if len(lines) > 2 else 0.15
                 panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
-            draw_line(panel, line, along, shift, logarithmic, reach)
+            draw_line(panel, line, along, shift, logarithmic, reach if with_bars else None)
+        panel.plot(spots[[0, -1]], np.full(2, np.median(reach)), linestyle="none")  # equal ends, whatever is drawn
     drawing.level(sheet.axes)
     draw_missing(sheet, along, drawing.dodge(spots, sheet.count, logarithmic), logarithmic)
     kept = [line.table[line.table["outcome"] == Outcome.LOCATED] for line in every]
@@ -88,7 +95,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         return float(line.table.sort_values(along)["estimate"].iloc[-1])
 
     sheet.label(axis_label(along, workload), label, end_of, linestyle="-", markersize=6)
-    outcomes = dict.fromkeys(outcome for line in every for outcome in line.table["outcome"])
+    outcomes = list(dict.fromkeys(outcomes))
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
@@ -101,16 +108,22 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
             f"Bars: {bars}{drawing.BEHIND if drawing.hidden(sheet.axes[0].yaxis, low, high, 5) else ''}.",
         ),
         with_theory and (drawing.mark(form[0], linewidth=1.3, **theory_look(every, spots, is_law)), form[1]),
-        outcomes.keys() & {*AT} - {Outcome.LOCATED}
+        {*outcomes} & {*AT} - {Outcome.LOCATED}
         and (
             drawing.mark("only a bound", marker="^", markerfacecolor="none"),
             "Triangles point from a bound to where the value lies.",
         ),
-        Outcome.UNDECIDED in outcomes and (drawing.mark("undecided", **DOTTED), "Dotted: where it may lie."),
+        with_bars
+        and Outcome.UNDECIDED in outcomes
+        and (drawing.mark("undecided", **DOTTED), "Dotted: where it may lie."),
         nothing and drawing.mark(" or ".join(nothing) if len(nothing) < MOST else "no place", marker="x"),
         *references,
     ]
     text = drawing.legend_below(sheet.figure, entries)
+    if not with_bars and Outcome.UNDECIDED in outcomes:
+        text += " Undecided settings are not drawn."
+    if at_best := finding.facts.get("at_best"):
+        text += f" Each is at its best {called(at_best, workload)}."
     if moved := [key for key in plot.panels[0].where if key in finding.facts.get("over", ())]:
         text += MOVED.format(names=" and ".join(called(key, workload) for key in moved))
     caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
@@ -137,12 +150,17 @@ def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray
 
 
 def draw_line(
-    panel: Axes, line: drawing.Drawn[PlaceLine], along: str, shift: float, logarithmic: bool, reach: tuple[float, float]
+    panel: Axes,
+    line: drawing.Drawn[PlaceLine],
+    along: str,
+    shift: float,
+    logarithmic: bool,
+    reach: tuple[float, float] | None,
 ) -> None:
     """Draw the places of one line: joined points with intervals, triangles at bounds, and dotted bars. Points that
     share a value are not joined.
 
-    shift: how far to the right; a share on a logarithmic axis. reach: where bars without an end stop.
+    shift: how far to the right; a share on a logarithmic axis. reach: where bars without an end stop; None for no bars.
     """
     table = line.data.table.sort_values(along)
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
@@ -152,8 +170,9 @@ def draw_line(
         places = table["estimate"].where(there)
         panel.plot(table["_at"], places, color=line.colour, linewidth=width, alpha=alpha, zorder=2.5)
     some = table[[not there and not has_none(one) for there, one in zip(there, table["outcome"], strict=True)]]
-    low, high = some["low"].fillna(-np.inf).clip(*reach), some["high"].fillna(np.inf).clip(*reach)
-    panel.vlines(some["_at"], low, high, colors=line.colour, **DOTTED)
+    if reach:
+        low, high = some["low"].fillna(-np.inf).clip(*reach), some["high"].fillna(np.inf).clip(*reach)
+        panel.vlines(some["_at"], low, high, colors=line.colour, **DOTTED)
     for outcome, bound in AT.items():
         rows = table[table["outcome"] == outcome]
         at, place, low, high = (rows[name].to_numpy(float) for name in ("_at", bound, "low", "high"))
