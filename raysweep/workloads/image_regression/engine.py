@@ -111,13 +111,13 @@ def row_of(seed: int, name: str, pair: str, samples: int, pretrain_length: float
         "finetune": theta[:, None] + inverse @ (targets - pixels[chosen] @ theta[:, None]),
     }
     tested, truth = labelled(data.test.select(target), target, data.white)
-    metrics = {}
+    errors, losses = dict[str, float](), dict[str, float]()
     for method, each in maps.items():
         margins = truth[:, None] * (tested @ each[:, :, 0].T)
-        metrics[f"error_{method}"] = float((margins <= 0).mean())
-        metrics[f"loss_{method}"] = float(((margins - 1) ** 2).mean())
-    metrics["transferability_finetune"] = metrics["error_scratch"] - metrics["error_finetune"]
-    return {**metrics, **predictors(second, theta, samples, pretrain_length)}
+        errors[f"error_{method}"] = float((margins <= 0).mean())
+        losses[f"loss_{method}"] = float(((margins - 1) ** 2).mean())
+    gain = {"transferability_finetune": errors["error_scratch"] - errors["error_finetune"]}
+    return {**errors, **gain, **losses, **predictors(second, theta, samples, pretrain_length)}
 
 
 def choice(seed: int, pair: str, available: int, samples: int, repeats: int) -> Array:
