@@ -157,9 +157,8 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> 
 class Overall:
     """The mean difference over cells, with a Student's t interval over draws.
 
-    mean, low, high: NaN if there is no cell that all draws have; a single draw gives no finite interval.
-    draws: how many draws there are.
-    cells: how many cells all draws have.
+    mean, low, high: NaN without a pair; a single draw gives no finite interval.
+    draws: how many there are. cells: how many there are.
     """
 
     mean: float
@@ -170,22 +169,27 @@ class Overall:
 
 
 def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> Overall:
-    """Estimate the mean difference over all cells. In each draw it is averaged over the cells that all draws have.
+    """Estimate the mean difference over all cells, which count alike however many draws they have.
 
-    pairs, same: as in `per_cell`.
+    pairs, same: as in `per_cell`. The variance is the sum of squares of what each draw adds in its cells. Degrees of
+    freedom are the harmonic mean of those of the cells, weighted by their variances. With equal draws in all cells this
+    is Student's t of the draws' averages. A cell with one draw has a noise that is not known, taken as that of others.
     """
-    cell = pairs.groupby(list(same), dropna=False).ngroup()
-    wide = pairs.assign(cell=cell).pivot_table(index="seed", columns="cell", values=["difference", "size"])
-    wide = wide.dropna(axis="columns")
-    if "difference" not in wide.columns.get_level_values(0):
-        return Overall(np.nan, np.nan, np.nan, draws=len(wide), cells=0)
-    values = wide["difference"].mean(axis="columns").to_numpy()
-    draws, error = len(values), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    size = float(wide["size"].to_numpy().max())
-    (mean,), (error,) = rounded(np.array([values.mean()]), np.array([error]), np.array([size]))
-    half = t_quantile(level, draws - 1) * error
-    cells = wide["difference"].shape[1]
-    return Overall(float(mean), float(mean - half), float(mean + half), draws, cells)
+    if not len(pairs):
+        return Overall(np.nan, np.nan, np.nan, draws=0, cells=0)
+    cell, draw = (pairs.groupby(keys, dropna=False).ngroup().to_numpy() for keys in (list(same), "seed"))
+    values, count = pairs["difference"].to_numpy(float), np.bincount(cell)
+    means, known = np.bincount(cell, values) / count, count > 1
+    others = np.maximum(count - 1, 1)
+    part = (values - means[cell]) / np.sqrt(count * others)[cell] / len(count)
+    root = 1 / np.sqrt(count)
+    unknown = root.sum() / root[known].sum() if known.any() else np.nan
+    error = unknown * np.sqrt(np.sum(np.bincount(draw, part) ** 2))
+    (mean,), (error,) = rounded(means.mean(keepdims=True), np.array([error]), np.array([pairs["size"].max()]))
+    noise = np.bincount(cell, part**2)
+    degrees = noise.sum() / (noise / others).sum() if noise.any() else others.max()
+    half = t_quantile(level, float(degrees)) * error
+    return Overall(float(mean), float(mean - half), float(mean + half), int(draw.max()) + 1, len(count))
 
 
 def rounded(mean: np.ndarray, error: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(level: float, degrees: int) -> float:
+def t_quantile(level: float, degrees: float) -> float:
     """Two-sided quantile of Student's t; infinite below one degree of freedom."""
     from scipy.special import stdtrit
 

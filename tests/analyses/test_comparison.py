@@ -46,6 +46,12 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
     assert len(list(finding.plots())) == 1
 
 
+def test_a_draw_of_one_cell_alone_leaves_the_mean_over_all_cells():
+    more = pd.concat([sweep(3, 0.01, [10.0, 70.0]), sweep(3, 0.01, [70.0], 9).tail(1)])
+    finding = difference(sweep(2, 0.0, [10.0, 70.0], 9), more)
+    assert finding.table[["estimate", "draws"]].values.tolist() == [[pytest.approx(0.4), 9]]
+
+
 def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared():
     one, other = sweep(2, 0.0, [10.0, 40.0]), sweep(3, 0.0, [10.0, 40.0])
     assert difference(one, other.assign(seed=other["seed"] + 100)).facts["nothing"] == "no_seed_shared"
