@@ -25,7 +25,7 @@ from raysweep.lazy import pd
 from raysweep.space.analyses import check_analysis, metrics_of, opened
 from raysweep.space.checks import Context
 from raysweep.space.schema import declared
-from raysweep.workloads.declaration import OK, Workload
+from raysweep.workloads.declaration import OK, Parameter, Workload
 
 
 def usual_analyses(design: Design, workload: Workload) -> tuple[dict[str, Any], ...]:
@@ -53,9 +53,16 @@ SEARCHES = {"random", "optuna", "imported"}
 
 
 def designed(spaces: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Design, Workload]:
-    """The design of sweeps of one workload, and this workload with the scales that their spaces declare."""
+    """The design of sweeps of one workload, and this workload with the scales that their spaces declare. Of several
+    functions, such as two tables that were imported, the sweep is a parameter: their rows are draws of other cells."""
+    workload = declared(spaces[0])
+    if len({(space["workload"], (space.get("function") or {}).get("version")) for space in spaces}) > 1:
+        sweep = Parameter("sweep", str, "", "which sweep")
+        workload = replace(workload, parameters=(*workload.parameters, sweep))
+        fixed = [{**(space.get("fixed") or {}), "sweep": name} for space, name in zip(spaces, names, strict=True)]
+        spaces = [{**space, "fixed": one} for space, one in zip(spaces, fixed, strict=True)]
     design = Design(tuple(spaces), tuple(names))
-    workload = design.scaled(declared(spaces[0]))
+    workload = design.scaled(workload)
     return replace(design, usual=usual_analyses(design, workload)), workload
 
 

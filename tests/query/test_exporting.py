@@ -13,6 +13,7 @@ from raysweep.errors import InputError
 from raysweep.main import main
 from raysweep.query import exporting, importing, sources, table
 from raysweep.query.exporting import to_optuna
+from raysweep.query.report import report
 
 
 def imported(storage, name="rates", higher=0.0):
@@ -117,3 +118,8 @@ def test_a_grid_that_is_nearly_empty_is_refused(storage, monkeypatch):
     sweep = labelled(storage)
     with pytest.raises(InputError, match="24 places for 22 rows"):
         exporting.dataset(sweep.results(), [sweep])
+
+
+def test_rows_of_two_tables_are_no_draws_of_one_cell(storage, tmp_path):
+    done = report([imported(storage), imported(storage, "other", higher=100.0)], tmp_path)
+    assert done.findings[1].table[["sweep", "estimate"]].iloc[0].tolist() == ["rates", 1.0]
