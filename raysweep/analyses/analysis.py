@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raysweep.analyses.finding import Finding
+from raysweep.analyses.finding import COLUMNS, Finding
 from raysweep.analyses.question import Question
 from raysweep.space.checks import Check, Context
 from raysweep.workloads.declaration import Workload
@@ -40,3 +40,6 @@ class Analysis:
     logged: bool = False
     check: Callable[[Mapping[str, Any], str, Context], None] | None = None
     instead: Callable[[Mapping[str, Any], Workload], str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", (*self.columns, *COLUMNS))
