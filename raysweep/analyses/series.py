@@ -207,8 +207,9 @@ def marks(table: pd.DataFrame) -> list[Place | None]:
     ]
 
 
-def ends_of(row: Mapping[str, Any]) -> tuple[float, float]:
-    """The ends of the interval of a place; of one between points that were run, the points next to where it may be."""
+def ends_of(row: Mapping[str, Any] | pd.DataFrame) -> tuple[Any, Any]:
+    """The ends of the interval of a place; of one between points that were run, the points next to where it may be. Of
+    a table the columns of all rows."""
     between = "points_from" in row and "p_holm" in row
     return (row["points_from"], row["points_to"]) if between else (row["low"], row["high"])
 

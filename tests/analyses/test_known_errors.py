@@ -1,5 +1,7 @@
 """Standard errors that a workload declares for a metric, as lm-eval gives for accuracies, reach a report's fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from raysweep import workloads
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.series import CurvesPlot
+from raysweep.report.sentences import sentence
 from raysweep.report.tables import first_table
 from raysweep.workloads.declaration import Metric, Workload
 
@@ -80,6 +83,8 @@ def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals():
     for line, row in zip((line for panel in plot.panels for line in panel.lines), finding.table.index, strict=True):
         assert line.place[1:3] == tuple(finding.table.loc[row, ["points_from", "points_to"]])
         assert table.rows[row][1].endswith(f"[{line.place[1]:.2e}, {line.place[2]:.2e}]".replace("e+", "e"))
+        low, high = table.rows[row][1].split(" [")[1].strip("]").split(", ")
+        assert f"(95 %: {low} to {high})" in sentence(replace(finding, table=finding.table.loc[[row]]), workload)
 
 
 def test_with_several_draws_their_scatter_is_the_noise():
