@@ -184,7 +184,7 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     alike, most = facts["alike"], " and ".join(called(name, workload) for name in leading)
     others = f"; {counted(alike, 'other')} of {facts['configurations']} cannot be told from it" if alike else ""
     shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    matters = [f"; share of the variance: {shares}", f"; {most} matters most"] * bool(leading)
+    matters = [f"; share of the variance: {shares}", f"; {most} matter{'s' * (len(leading) == 1)} most"] * bool(leading)
     forms = (f"{text}{f' at {at}' * bool(at)}{others}{more}" for at in (whole, main) for more in (*matters, ""))
     return _fitting(*forms, text)
 
