@@ -12,7 +12,7 @@ from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
 from raysweep.analyses.series import ends_of
-from raysweep.numbers import NOTHING, alike, number
+from raysweep.numbers import NOTHING, alike, interval, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
 from raysweep.report.phrases import (
@@ -162,7 +162,10 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
     ends = (drive.first[1], drive.last[1]) if drive else ()
-    low, middle, high, *moved = (f"{text}{degrees}" for text in alike(*numbers, *ends, error=group.error))
+    texts = alike(*numbers, *ends, error=group.error)
+    if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
+        texts = interval(*group.reach).rstrip("]").replace(" [", ", ").split(", ")
+    low, middle, high, *moved = (f"{text}{degrees}" for text in texts)
     if group.reach:
         return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"
     if group.times:

@@ -197,6 +197,12 @@ def test_the_counts_of_a_sentence_add_up_to_all_settings(few, more):
     assert sorted(numbers + named) == sorted(counts.values())
 
 
+def test_an_interval_far_smaller_than_its_place_is_seen():
+    rows = [{"outcome": Outcome.LOCATED, "estimate": 59.8751, "low": 59.8742, "high": 59.8759}]
+    said = sentence(Finding("boundary", "b", as_table(rows, []), "", "overlap_angle"), TRANSFER)
+    assert "59.87510° (95 %: 59.87420° to 59.87590°)" in said
+
+
 def test_long_whole_numbers_are_short_unless_they_are_hardly_apart():
     assert [in_short(value) for value in (1_073_741_824, 214_663_680, 1_000_000_001, 524_288)] == [
         *("1.074e9", "2.147e8", "1,000,000,001", "524,288")
