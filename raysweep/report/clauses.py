@@ -164,7 +164,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     ends = (drive.first[1], drive.last[1]) if drive else ()
     texts = alike(*numbers, *ends, error=group.error)
     if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
-        texts = interval(*group.reach).rstrip("]").replace(" [", ", ").split(", ")
+        texts = interval(numbers[0], numbers[1], numbers[2]).rstrip("]").replace(" [", ", ").split(", ")
     low, middle, high, *moved = (f"{text}{degrees}" for text in texts)
     if group.reach:
         return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"
