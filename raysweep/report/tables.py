@@ -342,7 +342,8 @@ def _numbers(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], l
     shared, alone = shared_decimals(values[:, 0], errors), alike(*values[:, 0])
     texts, theories = [], []
     for k, (row, (value, low, high)) in enumerate(zip(rows, ends, strict=True)):
-        decimals = shared_decimals(values[k], errors[k : k + 1]) if shared is None else shared
+        vanishes = shared is not None and low * high > 0 and min(abs(low), abs(high)) < 0.5 * 10.0**-shared
+        decimals = None if vanishes else shared_decimals(values[k], errors[k : k + 1]) if shared is None else shared
         bare = np.isfinite(value) and not (np.isfinite(low) and np.isfinite(high))
         head, bracket, rest = (alone[k] if bare else interval(value, low, high, decimals)).partition(" [")
         texts.append(head if head == NOTHING else f"{head}{unit}{bracket}{rest}")

@@ -15,7 +15,7 @@ from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
 from raysweep.report.phrases import CLAUSES
 from raysweep.report.sentences import MOST, sentence
-from raysweep.report.tables import first_table, table_of
+from raysweep.report.tables import _numbers, first_table, table_of
 from raysweep.workloads.declaration import Metric
 
 GAMMAS, DEPTHS = [0.2, 0.4, 0.6, 0.8, 1.2, 1.6], [1, 2, 3, 5]
@@ -201,6 +201,9 @@ def test_an_interval_far_smaller_than_its_place_is_seen():
     rows = [{"outcome": Outcome.LOCATED, "estimate": 59.8751, "low": 59.8742, "high": 59.8759}]
     said = sentence(Finding("boundary", "b", as_table(rows, []), "", "overlap_angle"), TRANSFER)
     assert "59.87510° (95 %: 59.87420° to 59.87590°)" in said
+    ends = ("estimate", "low", "high")
+    rows = [dict(zip(ends, one, strict=True)) for one in ((-0.022, -0.026, -0.017), (-0.0018, -0.0034, -0.0003))]
+    assert _numbers(rows, "")[0] == ["-0.022 [-0.026, -0.017]", "-0.0018 [-0.0034, -0.0003]"]  # not 0.000
 
 
 def test_long_whole_numbers_are_short_unless_they_are_hardly_apart():
