@@ -17,7 +17,7 @@ from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, 
 from raysweep.analyses.searched import Axis, active, axes_of, importance
 from raysweep.lazy import pd
 from raysweep.ledger.curves import STEP
-from raysweep.numbers import number
+from raysweep.numbers import NOTHING, number
 from raysweep.space import checks
 from raysweep.workloads.declaration import OK, STOPPED, Workload
 
@@ -170,9 +170,12 @@ def elsewhere(table: pd.DataFrame, others: Sequence[str], workload: Workload) ->
     best cell first."""
     out = {}
     for name in others:
-        values, way = table[f"{name}_mean"].to_numpy(float), better_extremum(name, workload)
-        if np.isfinite(values).any() and (place := int(np.nanargmax(values if way == "max" else -values))):
-            out[name] = (way, place + 1)
+        way, values = better_extremum(name, workload), table[f"{name}_mean"].to_numpy(float)
+        values = values if way == "max" else -values
+        if np.isfinite(values).any():
+            best = float(np.nanmax(values))
+            if place := int(np.argmax(values >= best - NOTHING * abs(best))):
+                out[name] = (way, place + 1)
     return out
 
 
