@@ -50,7 +50,7 @@ from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DETAILS = 6, 3
+SIZES, DETAILS = 6, 4
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
 
 
@@ -101,6 +101,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
         return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
+    others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     brief = [clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1)]
     if lead.outcome == Outcome.LOCATED:
@@ -142,16 +143,16 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
         return [[""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some = f"{lead.count:,} of {counted(every, noun)}"
-    in_all = unique(f"{where} ({some})" if where else part, f" in {some}", f" in {lead.count:,} of {every:,}")
+    in_all = unique(*[f"{where} ({some})", where] * bool(where), part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
     in_brief = unique(where or part, *[""] * (len(others) == 1)) if every_named else in_all  # what is left is plain
-    return [in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all]
+    return [in_brief, in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
-    """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, with counts
-    alone, and in few words. first: what the leading ones say."""
+    """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
+    words, and with counts of several, of all. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     edges = [group for group in groups if group.outcome in (Outcome.IMPROVES, Outcome.DEGRADES)]
     for group in groups:
@@ -159,11 +160,13 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
         shortest = brief_words(finding, group, workload, whose="")
+        if group.outcome == Outcome.LOCATED and group.count == 1:
+            shortest = place_words(finding, group, workload, SIZES)
         named = which(finding, group, workload) or count
         unnamed = named == count and group.outcome == Outcome.LOCATED
         if unnamed and (common := within(finding.table, group.outcome, finding.keys)):
             named += f" (all {condition_words(common, workload)})"
-        forms = [text + named, shortest + (named if group.count == 1 else count), shortest + count]
+        forms = [text + named, shortest + named, shortest + (named if group.count == 1 else count), shortest + count]
         if len(edges) > 1 and group in edges:
             forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS
         for said, form in zip(out, forms, strict=True):
@@ -269,13 +272,15 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     return _fitting(*texts, parts[0], "found")
 
 
-def _order(group: Group, finding: Finding) -> int:
-    """The place of a group: first the best, then places if a third of settings have one, or if with bounds most of
-    them are known, then the most frequent."""
+def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
+    """The place of a group: first the best, then places if a third of settings have one, if with bounds most of them
+    are known, or if most others are not clear, then the most frequent, of equals what is clear."""
     counts = finding.table["outcome"].value_counts()
     most = 2 * counts.reindex([Outcome.LOCATED, *BOUNDS], fill_value=0).sum() > len(finding.table)
+    most |= counts.index[0] == Outcome.UNCLEAR
     located = group.outcome == Outcome.LOCATED and (most or 3 * group.count >= len(finding.table))
-    return {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
+    rank = {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
+    return rank, -group.count, group.outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED)
 
 
 def _fitting(*texts: str) -> str:

@@ -193,7 +193,7 @@ def test_the_counts_of_a_sentence_add_up_to_all_settings(few, more):
     rows = [{"gamma": k, "outcome": Outcome(one), "estimate": 30.0 + k % 7} for k, one in enumerate(order)]
     said = sentence(Finding("boundary", "b", as_table(rows, ["gamma"]), "", "overlap_angle", ["gamma"]), TRANSFER)
     numbers = [int(word) for word in re.findall(r"in (\d+)", said)]
-    named = [1] * len(re.findall(r"for γ = \d+", said))  # a single setting
+    named = [len(re.findall(r"\d+", some)) for some in re.findall(r"for γ = ((?:\d+|, | or )+)", said)]
     assert sorted(numbers + named) == sorted(counts.values())
 
 
