@@ -102,9 +102,9 @@ def needed(outcome: Outcome, reason: str, low_edge: float, high_edge: float, see
     low_edge, high_edge: the smallest and the largest x that was tried; of OK_LOW and OK_HIGH, with rows that are ok.
     seeds: of each cell; 0 if unknown.
     """
-    if outcome in (Outcome.BEYOND_LOW, Outcome.EDGE_LOW, Outcome.DEGRADES) and reason != Reason.BEST_AT_ZERO:
+    if outcome in (Outcome.BEYOND_LOW, Outcome.EDGE_LOW):
         return takes(Needed.SMALLER_X, low_edge)
-    if outcome in (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH, Outcome.IMPROVES):
+    if outcome in (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH):
         return takes(Needed.LARGER_X, high_edge)
     if outcome == Outcome.OK_LOW:
         return takes(Needed.OK_BELOW, low_edge)

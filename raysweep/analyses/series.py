@@ -202,16 +202,9 @@ def curves_plot(
 def marks(table: pd.DataFrame) -> list[Place | None]:
     """The located places of a table of places; None for the others."""
     return [
-        (row["estimate"], *ends_of(row), row["theory"]) if row["status"] == Status.LOCATED else None
+        (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
         for row in table.to_dict("records")
     ]
-
-
-def ends_of(row: Mapping[str, Any] | pd.DataFrame) -> tuple[Any, Any]:
-    """The ends of the interval of a place; of one between points that were run, the points next to where it may be. Of
-    a table the columns of all rows."""
-    between = "points_from" in row and "p_holm" in row
-    return (row["points_from"], row["points_to"]) if between else (row["low"], row["high"])
 
 
 def marked_panels(

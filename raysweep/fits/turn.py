@@ -37,11 +37,10 @@ LONGEST = 40
 class Turn:
     """The turn of one curve, in the units of x and y.
 
-    estimate, low, high: the best of the points; the ends are by profile likelihood. p: of no turn, two tests of which
-    the larger counts. base: the first value. fall, fall_low, fall_high: from the best value to the end, above 0 where
-    the end is worse; fall_low is above 0 where p is at most 1 - level.
-    points_from, points_to: the points next to low and high, between which the turn of a curve that is not only known at
-    its points lies.
+    estimate: the best of the points. low, high: the points next to those that may be the best by profile likelihood,
+    because the curve may turn between points. p: of no turn, two tests of which the larger counts. base: the first
+    value. fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse; fall_low is above
+    0 where p is at most 1 - level.
     The fall and all ends are NaN where p is above `PROMISING`.
     """
 
@@ -53,8 +52,6 @@ class Turn:
     fall: float
     fall_low: float
     fall_high: float
-    points_from: float = np.nan
-    points_to: float = np.nan
 
 
 def find_turn(
@@ -77,12 +74,12 @@ def find_turn(
     if p > PROMISING:
         return Turn(float(x[peak]), np.nan, np.nan, p, float(y[0]), *(np.nan,) * 3)
     ends = np.flatnonzero(squares - squares.min() <= normal_quantile(level) ** 2)[[0, -1]]
-    low, high, *beside = (float(x[at]) for at in (*ends, max(ends[0] - 1, 0), min(ends[1] + 1, len(x) - 1)))
+    low, high = float(x[max(ends[0] - 1, 0)]), float(x[min(ends[1] + 1, len(x) - 1)])
     some = [unimodal(fit + error * rng.standard_normal(len(z)), weight)[0] for _ in range(RESAMPLED)]
     falls = np.array([each.max() - each[-1] for each in some])
     bias = falls.mean() - fall  # the largest of many is too high
     least, most = _largest_fall(z[None], weight, price)[0], 2 * fall - np.quantile(falls, (1 - level) / 2) + bias / 2
-    return Turn(float(x[peak]), low, high, p, float(y[0]), fall - bias, float(least), float(most), *beside)
+    return Turn(float(x[peak]), low, high, p, float(y[0]), fall - bias, float(least), float(most))
 
 
 def fit_turns(
@@ -106,7 +103,7 @@ def fit_turns(
     table = pd.DataFrame(lines)
     table["p_holm"] = holm(table["p"].to_numpy())
     located = (table["p_holm"] <= 1 - level).to_numpy()
-    table.loc[~located, ["estimate", "low", "high", "points_from", "points_to"]] = np.nan
+    table.loc[~located, ["estimate", "low", "high"]] = np.nan
     few = table["points"] < FEWEST
     table["status"] = np.where(located, Status.LOCATED, Status.UNDETERMINED)
     reasons = [

@@ -11,7 +11,6 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
-from raysweep.analyses.series import ends_of
 from raysweep.numbers import NOTHING, alike, interval, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
@@ -101,10 +100,9 @@ def brief_words(finding: Finding, group: Group, workload: Workload, whose: str =
 
 
 def as_said(finding: Finding) -> Finding:
-    """The finding with the outcomes that words tell apart, and the intervals of its table on the page."""
-    alike, table = {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}, finding.table
-    ends = {"low": ends_of(table)[0], "high": ends_of(table)[1]} if len(table) else {}
-    return replace(finding, table=table.assign(outcome=table["outcome"].replace(alike), **ends))
+    """The finding with the outcomes that words tell apart."""
+    alike = {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}
+    return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(alike)))
 
 
 def _further(finding: Finding, group: Group, workload: Workload, size: int) -> dict[str, str]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.series import ends_of
 from raysweep.report.names import axis_label, called, settings
 from raysweep.report.notes import title
 from raysweep.report.phrases import IN_X
@@ -41,7 +40,7 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
             texts = zip(table.head, lines[one["row"]], strict=True)
             more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
             if finding.kind in IN_X:
-                at = row["estimate"], *ends_of(row), row["theory"]
+                at = row["estimate"], row["low"], row["high"], row["theory"]
                 place = [plain_number(float(f"{value:.6g}")) for value in at]
                 located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
                 more |= {"place": place, "located": bool(located)}

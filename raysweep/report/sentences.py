@@ -143,7 +143,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
         return [[""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some = f"{lead.count:,} of {counted(every, noun)}"
-    in_all = unique(*[f"{where} ({some})", where] * bool(where), part, f" in {some}", f" in {lead.count:,} of {every:,}")
+    named = [f"{where} ({some})", where] * bool(where)
+    in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
     in_brief = unique(where or part, *[""] * (len(others) == 1)) if every_named else in_all  # what is left is plain

@@ -12,7 +12,6 @@ import pandas as pd
 from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_axis, told_by
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
-from raysweep.analyses.series import ends_of
 from raysweep.errors import printable
 from raysweep.numbers import alike, interval, number, shared_decimals
 from raysweep.phrases import counted
@@ -355,5 +354,5 @@ def _numbers(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], l
 
 def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
     """The ends of an interval; no lower one for a bound of values that are all positive."""
-    low, high = ends_of(row)
+    low, high = row["low"], row["high"]
     return np.nan if row.get("outcome") == Outcome.BOUND_LOW and low == 0 else low, high

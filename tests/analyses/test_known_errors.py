@@ -81,7 +81,7 @@ def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals():
     (plot,) = (one for one in finding.plots() if isinstance(one, CurvesPlot))
     table = first_table(finding, workload, 8)
     for line, row in zip((line for panel in plot.panels for line in panel.lines), finding.table.index, strict=True):
-        assert line.place[1:3] == tuple(finding.table.loc[row, ["points_from", "points_to"]])
+        assert line.place[1:3] == tuple(finding.table.loc[row, ["low", "high"]])
         assert table.rows[row][1].endswith(f"[{line.place[1]:.2e}, {line.place[2]:.2e}]".replace("e+", "e"))
         low, high = table.rows[row][1].split(" [")[1].strip("]").split(", ")
         assert f"(95 %: {low} to {high})" in sentence(replace(finding, table=finding.table.loc[[row]]), workload)
