@@ -50,7 +50,7 @@ from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
-SIZES, DETAILS = 6, 4
+SIZES, DETAILS = 6, 5
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
 
 
@@ -148,7 +148,7 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
     in_brief = unique(where or part, *[""] * (len(others) == 1)) if every_named else in_all  # what is left is plain
-    return [in_brief, in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all]
+    return [in_brief, in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all, in_all]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
@@ -160,14 +160,15 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
-        shortest = brief_words(finding, group, workload, whose="")
+        shortest = least = brief_words(finding, group, workload, whose="")
         if group.outcome == Outcome.LOCATED and group.count == 1:
             shortest = place_words(finding, group, workload, SIZES)
         named = which(finding, group, workload) or count
         unnamed = named == count and group.outcome == Outcome.LOCATED
         if unnamed and (common := within(finding.table, group.outcome, finding.keys)):
             named += f" (all {condition_words(common, workload)})"
-        forms = [text + named, shortest + named, shortest + (named if group.count == 1 else count), shortest + count]
+        single = named if group.count == 1 else count
+        forms = [text + named, shortest + named, shortest + single, shortest + count, least + count]
         if len(edges) > 1 and group in edges:
             forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS
         for said, form in zip(out, forms, strict=True):
