@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.analyses.explored import labels, plain_number
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.rows import varying
 from raysweep.report.names import axis_label, called, settings
 from raysweep.report.notes import title
 from raysweep.report.phrases import IN_X
@@ -31,14 +32,15 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
     rows = [one["row"] for one in data["settings"] if one["row"] is not None]
     table = table_of(finding, workload, rows) if rows else None
     lines = dict(zip(rows, table.rows, strict=True)) if table else {}
+    first = int(finding.kind != "search" and bool(varying([key for key in finding.keys if key != "axis"], finding.table)))
     out = []
     for one in data["settings"]:
         values = dict(zip(names, one["values"], strict=True))
         more: dict[str, Any] = {}
         if one["row"] is not None and table is not None:
             row = finding.table.iloc[one["row"]]
-            texts = zip(table.head, lines[one["row"]], strict=True)
-            more["lines"] = [f"{head}: {text}." for head, text in texts if head != "setting" and text != "–"]
+            texts = list(zip(table.head, lines[one["row"]], strict=True))[first:]  # without the setting
+            more["lines"] = [f"{head}: {text}." for head, text in texts if text != "–"]
             if finding.kind in IN_X:
                 at = row["estimate"], row["low"], row["high"], row["theory"]
                 place = [plain_number(float(f"{value:.6g}")) for value in at]

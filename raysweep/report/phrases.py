@@ -332,7 +332,7 @@ ESTIMATES: Mapping[str, str] = {
     "optimum": "best value",
     "joint_optimum": "best value",
     "predicted_boundary": "measured",
-    "agreement": "mean difference (SDs of a draw)",
+    "agreement": "mean difference (standard deviations of a draw)",
     "relation": "rank correlation",
     "r_squared": "R²",
     "engines": "order",

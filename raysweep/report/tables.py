@@ -226,8 +226,8 @@ def table_of(
     if "axis" in finding.keys:
         return _table(_pivoted(finding, rows, workload))
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
-    head, short, texts = _settings(finding, rows, varying(finding.keys, finding.table), workload)
-    settings = head, short, [(names or {}).get(row, text) for row, text in zip(chosen, texts, strict=True)]
+    called_so = [(names or {}).get(row, "") for row in chosen]
+    settings = _settings(finding, rows, varying(finding.keys, finding.table), workload, called_so)
     status = _status(rows, finding)
     shown, theory = _numbers(rows, unit)
     if not any(status):
@@ -277,15 +277,25 @@ def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workloa
     ]
 
 
-def _settings(finding: Finding, rows: Sequence[Mapping[str, Any]], keys: Sequence[str], workload: Workload) -> Column:
-    """The values of the keys. If all are texts without words of their own, their names stand in the head."""
+def _settings(
+    finding: Finding,
+    rows: Sequence[Mapping[str, Any]],
+    keys: Sequence[str],
+    workload: Workload,
+    names: Sequence[str] = (),
+) -> Column:
+    """The values of the keys, or the names of rows that have one. If all values are texts without words of their own,
+    or those of one axis are numbers, the names of the axes stand in the head."""
     plain = [key for key in keys if key in workload.by_name and workload.by_name[key].words is None]
+    if len(keys) == 1 and not any(names) and finding.table[keys[0]].dtype.kind in "if":
+        return axis_label(keys[0], workload), True, [in_short(row[keys[0]]) for row in rows]
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, texts
     base = finding.facts.get("base") or {}
     differ = [[key for key in keys if key not in base or row[key] != base[key]] for row in rows]
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
+    texts = [name or text for name, text in zip(names, texts, strict=True)] if any(names) else texts
     return "setting", max(map(len, texts)) <= SHORT, texts
 
 
