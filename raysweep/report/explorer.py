@@ -32,7 +32,8 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
     rows = [one["row"] for one in data["settings"] if one["row"] is not None]
     table = table_of(finding, workload, rows) if rows else None
     lines = dict(zip(rows, table.rows, strict=True)) if table else {}
-    first = int(finding.kind != "search" and bool(varying([key for key in finding.keys if key != "axis"], finding.table)))
+    keys = varying([key for key in finding.keys if key != "axis"], finding.table)
+    first = int(bool(keys) and finding.kind != "search")
     out = []
     for one in data["settings"]:
         values = dict(zip(names, one["values"], strict=True))
