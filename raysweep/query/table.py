@@ -117,6 +117,10 @@ def read(
     again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     seeds = _seeds(frame, cells, used, seed, repeats)
+    along = setting.loc[frame.index, [axis.name for axis in varied if axis.role == "axis" and axis.kind != "str"]]
+    apart = [name for name in along if (along[name].groupby(seeds).nunique() == 1).all()]
+    if apart and seeds.duplicated().any() and seeds.groupby(cells).nunique().max() > 1:  # no draw goes along these axes
+        seeds = seeds.groupby([along[name] for name in apart]).transform(lambda some: pd.factorize(some, sort=True)[0])
     rows = pd.DataFrame({"sweep": name, "cell": cells, "seed": seeds, "status": statuses}).join(setting).join(values)
     if error:
         rows[f"{first}{ERROR}"] = errors = numbers_in(frame[error], error)
@@ -128,8 +132,8 @@ def read(
         _together(rows, varied)
     diverged = int((statuses == DIVERGED).sum())
     notes = {first: f"{diverged:,} not finite: diverged (None and NA are missing)" if diverged else ""}
-    if seed and frame[seed].is_unique and not rows["seed"].is_unique:
-        notes[seed] = "no seed occurs twice: they number runs, and are no shared draws"
+    if seed and (rows["seed"] != pd.to_numeric(frame[seed])).any():
+        notes[seed] = "none occurs at two values of an axis: they number runs, and are no shared draws"
     if status and again.any():
         notes[status] = f"{again.sum():,} failed and run again: the other run counts"
     roles = {metric: f"metric, {direction}d" for metric, direction in directions.items()}

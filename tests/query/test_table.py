@@ -104,9 +104,10 @@ def test_several_runs_of_a_cell_are_asked_about():
 
 def test_seeds_that_only_number_the_runs_are_no_shared_draws():
     twice = pd.concat([runs(), runs()], ignore_index=True)
-    table = read(twice.assign(run=range(16)), ["loss"], ["lr"], ["depth"], seed="run")
-    assert table.rows["seed"].tolist() == [0] * 8 + [1] * 8
-    assert table.guesses.set_index("column").loc["run", "note"]
+    for run in (range(16), [*range(4)] * 2 + [*range(4, 8)] * 2):  # or in each depth the same run of a rate
+        table = read(twice.assign(run=run), ["loss"], ["lr"], ["depth"], seed="run")
+        assert table.rows["seed"].tolist() == [0] * 8 + [1] * 8
+        assert table.guesses.set_index("column").loc["run", "note"]
 
 
 def test_axes_that_are_only_names_stay_texts():
