@@ -120,6 +120,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
     for forms, said, more in product((*rules, begin, brief), says, extras):
         for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
             for at in [per] if per else wheres[detail]:
@@ -142,8 +143,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [[""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
-    some = f"{lead.count:,} of {counted(every, noun)}"
-    named = [f"{where} ({some})", where] * bool(where)
+    some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
+    named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
     in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
     counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
@@ -164,9 +165,7 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         if group.outcome == Outcome.LOCATED and group.count == 1:
             shortest = place_words(finding, group, workload, SIZES)
         named = which(finding, group, workload) or count
-        unnamed = named == count and group.outcome == Outcome.LOCATED
-        if unnamed and (common := within(finding.table, group.outcome, finding.keys)):
-            named += f" (all {condition_words(common, workload)})"
+        named += _in_common(finding, group, workload)
         single = named if group.count == 1 else count
         forms = [text + named, shortest + named, shortest + single, shortest + count, least + count]
         if len(edges) > 1 and group in edges:
@@ -174,6 +173,14 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         for said, form in zip(out, forms, strict=True):
             said.append(form)
     return out
+
+
+def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
+    """What settings that have a place share, if that does not name them and few others share it: " (all γ ≥ 1)"."""
+    if group.outcome != Outcome.LOCATED or which(finding, group, workload):
+        return ""
+    common = within(finding.table, group.outcome, finding.keys)
+    return f" (all {condition_words(common, workload)})" if common else ""
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
