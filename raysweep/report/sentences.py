@@ -36,6 +36,7 @@ from raysweep.report.names import as_called, called, capitalized, in_short, sett
 from raysweep.report.notes import title
 from raysweep.report.phrases import (
     BOUNDS,
+    CLAUSES,
     EDGES,
     ESTIMATES,
     FURTHER,
@@ -267,13 +268,16 @@ def _side_of_law(table: pd.DataFrame, way: Outcome, keys: Sequence[str], workloa
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     workload, texts = as_called(finding, workload), list[str]()
-    for of in (f" for {called(finding.metric, workload)}", ""):
+    for of, size in ((f" for {called(finding.metric, workload)}", 0), ("", 0), ("", SIZES)):
         parts = list[str]()
         for axis, table in finding.table.groupby("axis", sort=False):
             part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
-            group = next((one for one in groups_of(part) if one.outcome == Outcome.LOCATED), None)
-            name = f"the best {called(part.x, workload)}{of * (not parts)}"
-            text = f"{name} is {place_words(part, group, workload)}" if group else f"{name} is not found"
+            groups = groups_of(part)
+            group = next((one for one in groups if one.outcome == Outcome.LOCATED), None)
+            name, whose = called(part.x, workload), of * (not parts)
+            text = f"the best {name}{whose} is {place_words(part, group, workload, size) if group else 'not found'}"
+            if len(groups) == 1 and groups[0].outcome in (Outcome.IMPROVES, Outcome.DEGRADES):
+                text = CLAUSES["optimum"][groups[0].outcome].format(x=name, for_metric=whose)
             if group and len(table) > 1:
                 text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"
             parts.append(text)
