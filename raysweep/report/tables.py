@@ -291,12 +291,16 @@ def _settings(
         return axis_label(keys[0], workload), True, [in_short(row[keys[0]]) for row in rows]
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
-        return ", ".join(called(key, workload) for key in keys), False, texts
+        return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
     base = finding.facts.get("base") or {}
     differ = [[key for key in keys if key not in base or row[key] != base[key]] for row in rows]
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
-    texts = [name or text for name, text in zip(names, texts, strict=True)] if any(names) else texts
+    texts = _named(texts, names)
     return "setting", max(map(len, texts)) <= SHORT, texts
+
+
+def _named(texts: list[str], names: Sequence[str]) -> list[str]:
+    return [name or text for name, text in zip(names, texts, strict=True)] if names else texts
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
