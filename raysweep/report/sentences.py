@@ -16,7 +16,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
-from raysweep.numbers import alike, interval, number
+from raysweep.numbers import alike, digits_for, interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import (
     BRIEF,
@@ -217,9 +217,9 @@ def _along(finding: Finding, workload: Workload) -> str:
     (way,) = counts
     monotone = way in (Way.RISES, Way.FALLS)
     rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]
-    unit = unit_of(finding.metric, workload)
-    values = [f"{number(value, 3)}{unit}" for value in table.loc[rows, "estimate"]]
-    pairs = zip(values, table.loc[rows, x], strict=True)
+    unit, ends = unit_of(finding.metric, workload), table.loc[rows, "estimate"]
+    digits = digits_for(ends.abs().max(), np.ptp(ends))  # in which they differ
+    pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
     first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
     return (
         f"{name} {WAYS[way]} from {first} to {last}" if monotone else f"{name} is lowest, {first}, and highest, {last}"

@@ -109,7 +109,7 @@ def test_findings_of_one_question_have_headings_of_their_own():
     ("value", "way", "words"),
     [
         (lambda depth: depth, Way.RISES, "rises from 1 at L = 1 to 5 at L = 5"),
-        (lambda depth: -depth, Way.FALLS, "falls from -1 at L = 1 to -5 at L = 5"),
+        (lambda depth: 300 - depth / 100, Way.FALLS, "falls from 299.99 at L = 1 to 299.95 at L = 5"),
         (lambda depth: abs(depth - 2), Way.LOWEST, "is lowest, "),
         (lambda depth: -abs(depth - 2), Way.HIGHEST, "is lowest, -3 at L = 5, and highest, "),
     ],
