@@ -196,6 +196,11 @@ def find_zero(
     """
     points = np.isfinite(values).any(axis=0)
     x, values, errors = x[points], values[:, points], None if errors is None else errors[points]
+    if len(x) > 2 and x[0] == 0 and log_axis(x[1:], logarithmic) and np.prod(np.nanmean(values[:, :2], axis=0)) > 0:
+        rest = None if errors is None else errors[1:]
+        above = find_zero(x[1:], values[:, 1:], level, strict_level, scale, exact, logarithmic, rest)
+        if above.status == Status.LOCATED:  # the 0 has no place in log, and the sign of the values above it
+            return replace(above, points=len(x))
     draws = int(np.isfinite(values).any(axis=1).sum())
     scale = "linear" if errors is not None else scale or choose_scale(values)
     answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
