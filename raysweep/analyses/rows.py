@@ -315,6 +315,19 @@ def is_logarithmic(frame: pd.DataFrame, axis: str, workload: Workload) -> bool:
     return in_log(frame[axis].to_numpy(float)) if declared is None else declared
 
 
+def zero_may_be_best(frame: pd.DataFrame, x: str, metric: str, keys: Sequence[str], turn: str) -> bool:
+    """Whether the metric at x = 0 is no worse than the median over its other values in some setting of the keys. A
+    surface in log leaves a 0 out, and says nothing of it."""
+    ok = frame[frame["status"] == "ok"]
+    means = ok.groupby([*keys, x], dropna=False)[metric].mean().reset_index()
+    means = means.assign(**{metric: means[metric] * (-1 if turn == "max" else 1)})
+    for _, part in groups(means.dropna(subset=metric), keys):
+        at_zero = part[x] == 0
+        if (part.loc[at_zero, metric] <= part.loc[~at_zero, metric].median()).any():
+            return True
+    return False
+
+
 def varying(keys: Sequence[str], table: pd.DataFrame) -> list[str]:
     """The keys that have more than one value in a table."""
     return [key for key in keys if table[key].nunique(dropna=False) > 1]

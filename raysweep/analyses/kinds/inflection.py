@@ -12,7 +12,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, zero_may_be_best
 from raysweep.analyses.series import marked_panels
 from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.inflection import fit_inflection
@@ -38,8 +38,9 @@ def run(question: Question) -> Finding:
         facts["method"], table = "known_turns", fits[0].table
         settings = pd.DataFrame([where for where, _ in parts], columns=keys, index=table.index)
         whole = pd.concat([settings, table], axis=1)
-    elif has_single_runs(question, x, keys):
-        log = is_logarithmic(rows, x, workload)
+    elif has_single_runs(question, x, keys) and not (
+        (log := is_logarithmic(rows, x, workload)) and zero_may_be_best(rows, x, metric, keys, turn)
+    ):
         fits = [fit_few_draws(rows, x, metric, keys, at, turn=turn, logarithmic=log)]
         whole, expected = fits[0].table, [extrema(rows, x, metric, workload, turn) for _, rows in parts]
     else:

@@ -10,9 +10,10 @@ import numpy as np
 
 from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice
+from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice, zero_may_be_best
 from raysweep.analyses.series import PANELS
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
@@ -62,6 +63,10 @@ def run(question: Question) -> Finding:
     metric, workload, rows = question.metric, question.workload, question.rows
     keys = [key for key in question.keys(first, second) if key != second]
     frame = with_choice(rows, first, keys)
+    logarithmic = [is_logarithmic(frame, axis, workload) for axis in axes]
+    for axis, other, log in zip(axes, axes[::-1], logarithmic, strict=True):
+        if log and zero_may_be_best(frame, axis, metric, [*keys, other], question.turn):
+            return nothing(question, "joint_optimum", Nothing.AXIS_NOT_POSITIVE, axis)
     surface = slice_places(
         frame,
         axes,
@@ -70,7 +75,7 @@ def run(question: Question) -> Finding:
         turn=question.turn,
         error=question.error_in(frame),
         level=question.level,
-        logarithmic=[is_logarithmic(frame, axis, workload) for axis in axes],
+        logarithmic=logarithmic,
     )
     slices, seeds = surface.slices, int(rows["seed"].nunique()) if "seed" in rows else 0
     settings = [dict(zip(keys, setting, strict=True)) for setting in slices.settings]
