@@ -122,7 +122,7 @@ def escaped(value: Any) -> Any:
 
 def unbroken(value: Any) -> Any:
     """A text for HTML in which no line ends inside a number with its name or unit, a range, an interval, or a name
-    with a number, such as pythia-70m."""
+    with a number, such as pythia-70m, nor before a symbol of one letter."""
     if not isinstance(value, str) or hasattr(value, "__html__") or " " not in value:
         return value
     words = value.split(" ")
@@ -132,7 +132,7 @@ def unbroken(value: Any) -> Any:
     for before, after in pairwise(words):
         inside = before[:1] == "[" or after[-1:] == "]" or before in TIGHT or after in TIGHT
         ranged = "to" in (before, after) and any(map(str.isdigit, before + after))
-        out += [SPACE if inside or ranged else " ", after]
+        out += [SPACE if inside or ranged or (len(after) == 1 and after.isalpha()) else " ", after]
     return "".join(out)
 
 

@@ -21,7 +21,7 @@ from raysweep.report import file_names
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
-from raysweep.report.names import called, capitalized, plain
+from raysweep.report.names import called, capitalized, plain, unit_of
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
@@ -236,7 +236,7 @@ def page_of(
         "question": asked,
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": varied_in_short(design, workload),
-        "meanings": meanings(workload, findings[top].metric if top is not None else "", cited),
+        "meanings": meanings(workload, None if top is None else findings[top], cited),
         "rows": f"{seeds_words(frame)}; {rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
         "parts": parts,
         "warnings": about.warnings,
@@ -269,7 +269,10 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
         parts[first] = replace(parts[first], question=f"Open: {', '.join(names)}" if others else asked[first])
 
 
-def meanings(workload: Workload, metric: str, cited: str) -> str:
-    """What a metric with a label is, and which papers letters name."""
-    labelled = (f"{one.label}: {one.description}" for one in workload.metrics if one.name == metric and one.label)
-    return " ".join(f"{capitalized(text)}." for text in (next(labelled, ""), cited) if text)
+def meanings(workload: Workload, finding: Finding | None, cited: str) -> str:
+    """What the metric of a finding is, if it has a label, what an angle is, and which papers letters name."""
+    about = finding.metric if finding else ""
+    axis = workload.by_name.get(finding.x) if finding and unit_of(finding.x, workload) == "°" else None
+    texts = [f"{one.label}: {one.description}" for one in workload.metrics if one.name == about and one.label]
+    texts += [f"{called(axis.name, workload)}: {axis.description}"] if axis and axis.description else []
+    return " ".join(f"{capitalized(text)}." for text in (*texts, cited) if text)

@@ -117,7 +117,8 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
         rest = [row for row in rows[known] if row not in ends]
         starts = [*ends, *spread(rest, most - min(most, len(ends))), *rows[~known]][:most]
         return [size * first + row for first in sorted(starts) for row in range(size)]
-    groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in table["outcome"].value_counts().index]
+    outcomes = sorted(table["outcome"].value_counts().index, key=lambda one: one != Outcome.LOCATED)
+    groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in outcomes]
     values = table["estimate"].to_numpy(float)
     groups = groups[: most - 1]
     room = [1 + (len(some) > 1 and np.isfinite(values[some]).any()) for some in groups[:1]] + [1] * (len(groups) - 1)
