@@ -106,8 +106,12 @@ def fit_trend(
     if fit.degrees < 1:
         return replace(nothing, **because(Reason.NOISE_UNKNOWN))
     u = np.log10(at) if logarithmic else at
+    every = curves.values[:, finite & (curves.x >= 0)] if logarithmic else values  # also the step from a 0
     if noiseless(values, fit):
-        return exact_trend(nothing, at, u, fit.curve)
+        exact = exact_trend(nothing, at, u, fit.curve)
+        if every.shape[1] == points or exact.reason:
+            return exact
+        return replace(exact, p_throughout=every_step(every, -1.0 if exact.slope < 0 else 1.0))
     slope, error, degrees, smooth = slope_of_mean(u, values, fit)
     sign = -1.0 if slope < 0 else 1.0
     half = t_quantile(level, degrees) * error
@@ -120,7 +124,7 @@ def fit_trend(
         p_value=two_sided(slope, error, degrees),
         p_against=change(-sign),
         p_along=change(sign),
-        p_throughout=every_step(values, sign),
+        p_throughout=every_step(every, sign),
         method=PER_DRAW if smooth else POOLED,
         **moves(at, fit.curve, sign),
     )

@@ -60,6 +60,8 @@ def test_the_slope_is_that_of_least_squares():
     assert fit_trend(odd.assign(status="ok"), "x", "y", "seed").slope == pytest.approx(fit.slope)
     exact = fit_trend(rows(X, np.random.default_rng(4), noise=0).assign(y=lambda f: f["x"]), "x", "y", "seed")
     assert (exact.p_value, exact.p_against) == (0.0, 1.0)
+    zero = rows_of(np.r_[0, X], np.r_[9, np.log10(X)] + np.zeros((2, 1)))  # higher at 0
+    assert [fit_trend(one, "x", "y", "seed").p_throughout for one in (zero[zero["x"] > 0], zero)] == [0.0, 1.0]
     assert np.isnan(fit_trend(frame[frame["seed"] == 0], "x", "y", "seed").slope)
 
 
