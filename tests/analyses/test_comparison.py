@@ -44,10 +44,7 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
     assert (row["higher"], row["lower"], row["alone_here"], row["alone_there"]) == (2, 0, 1, 1)
     assert finding.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx([0.1, 0.4])
     assert len(list(finding.plots())) == 1
-
-
-def test_a_draw_of_one_cell_alone_leaves_the_mean_over_all_cells():
-    more = pd.concat([sweep(3, 0.01, [10.0, 70.0]), sweep(3, 0.01, [70.0], 9).tail(1)])
+    more = pd.concat([sweep(3, 0.01, [10.0, 70.0]), sweep(3, 0.01, [70.0], 9).tail(1)])  # and a draw of one cell alone
     finding = difference(sweep(2, 0.0, [10.0, 70.0], 9), more)
     assert finding.table[["estimate", "draws"]].values.tolist() == [[pytest.approx(0.4), 9]]
 
