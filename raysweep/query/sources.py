@@ -12,6 +12,7 @@ import gzip
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,8 @@ def _ray(place: str) -> pd.DataFrame:
 
 def _lm_eval(place: str) -> pd.DataFrame:
     """The results of lm-eval below a folder, one row per file and task: model, revision, step (a number in the revision
-    or in the file's name), task, shots, then each metric and its standard error, `_stderr`."""
+    or in the file's name), task, shots, then each metric and its standard error, `_stderr`; of several filters of a
+    metric METRIC/FILTER each."""
     lines, labels = [], []
     for path in _below(place, "*.json"):
         content, file = _json(path), str(path.relative_to(place))
@@ -183,9 +185,18 @@ def _lm_eval(place: str) -> pd.DataFrame:
         results = content.get("results")
         for task, values in results.items() if isinstance(results, dict) else ():
             labels.append(f"{file} ({task})")
-            numbers = {key.partition(",")[0]: value for key, value in values.items() if isinstance(value, (int, float))}
+            several = Counter(key.partition(",")[0] for key in values)
+            there = {key: value for key, value in values.items() if isinstance(value, (int, float))}
+            numbers = {_of_filter(key, several): value for key, value in there.items()}
             lines.append({**shared, "task": task, "shots": (content.get("n-shot") or {}).get(task), **numbers})
     return _frame(lines, "file", labels)
+
+
+def _of_filter(key: str, several: Mapping[str, int]) -> str:
+    """The name of METRIC,FILTER or METRIC_stderr,FILTER: the metric, with its filter if it has several of them."""
+    name, _, chosen = key.partition(",")
+    metric = name.removesuffix("_stderr")
+    return name if several[name] == 1 else f"{metric}/{chosen}{name[len(metric) :]}"
 
 
 def _json(path: Path, text: str | None = None) -> dict[str, Any]:

@@ -188,7 +188,8 @@ def test_trials_of_ray_have_their_last_result(tmp_path):
 def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path):
     def results(revision, accuracy):
         model = f"pretrained=EleutherAI/pythia-70m,revision={revision}" if revision else "pretrained=pythia"
-        tasks = {"sciq": {"alias": "sciq", "acc,none": accuracy, "acc_stderr,none": 0.01}}
+        filters = {"em,strict": 0.2, "em_stderr,strict": 0.02, "em,flexible": 0.3, "em_stderr,flexible": 0.03}
+        tasks = {"sciq": {"alias": "sciq", "acc,none": accuracy, "acc_stderr,none": 0.01, **filters}}
         return {"results": tasks, "config": {"model_args": model}, "n-shot": {"sciq": 5}}
 
     (tmp_path / "results_1.json").write_text(json.dumps(results("step1000", 0.5)))
@@ -200,6 +201,7 @@ def test_results_of_lm_eval_have_steps_and_standard_errors(tmp_path):
     assert frame["acc"].tolist() == [0.5, 0.6]
     assert frame["acc_stderr"].tolist() == [0.01, 0.01]
     assert frame["shots"].tolist() == [5, 5]
+    assert frame[["em/strict", "em/strict_stderr", "em/flexible"]].to_numpy().tolist() == [[0.2, 0.02, 0.3]] * 2
 
 
 @pytest.mark.parametrize(
