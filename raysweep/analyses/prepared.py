@@ -58,9 +58,13 @@ def counted_once(analysis: Analysis, asked: Question) -> tuple[Question, list[st
     if not idle:
         return asked, []
     same = [name for name in ("sweep", *parameters_of(rows, workload), "seed") if name in rows and name not in idle]
-    order = (rows["status"] != OK).sort_values(kind="stable").index
-    first = rows.loc[order].drop_duplicates(same).sort_index()
-    return replace(asked, rows=first.drop(columns=idle)), idle
+    return replace(asked, rows=each_once(rows, same).drop(columns=idle)), idle
+
+
+def each_once(rows: pd.DataFrame, same: Sequence[str]) -> pd.DataFrame:
+    """Of the rows that are equal in these columns the first one that is ok, else the first."""
+    order = np.argsort((rows["status"] != OK).to_numpy(), kind="stable")
+    return rows.iloc[order].drop_duplicates(list(same)).sort_index(kind="stable")
 
 
 def left_out(good: pd.DataFrame, metrics: Sequence[str]) -> dict[str, int]:
@@ -75,7 +79,7 @@ def lost_cells(rows: pd.DataFrame, metrics: Sequence[str], design: Design, workl
     rows: as the sweeps have them. One entry per metric that has any: metric, cells (how many), fewest and most (ok
     draws of a cell), draws (of a cell, at most), and where (the varied parameters of each, of at most `NAMED`).
     """
-    out, rows = list[dict[str, Any]](), rows.drop_duplicates(["cell", "seed"])
+    out, rows = list[dict[str, Any]](), each_once(rows, ["cell", "seed"])
     for metric in metrics:
         ok = (rows["status"] == OK) & can_be_fitted(rows[metric].astype(float))
         inside = rows.assign(_ok=ok, _lost=losses_of(rows, metric))[among_lost(rows, metric, ["cell"])]

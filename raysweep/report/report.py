@@ -14,6 +14,7 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.prepared import each_once
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
@@ -100,7 +101,7 @@ def write_report(
     several = len(spaces) > 1
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if several else (about.sweep,)
     design, workload = designed(spaces, names)
-    rows = frame.drop_duplicates(["cell", "seed"]) if {"cell", "seed"} <= set(frame.columns) else frame
+    rows = each_once(frame, ["cell", "seed"]) if {"cell", "seed"} <= set(frame.columns) else frame
     steps = 2 * (len(design.analyses()) + several)
     on_step(0, steps)
     with helped():
