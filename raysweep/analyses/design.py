@@ -40,14 +40,11 @@ class Design:
     def metrics(self) -> list[str]:
         """All names that may be metrics in the analyses, without repeats. x and y are included, because in a relation
         they are metrics. What the options of somebody else's functions mean is not known."""
-        asked = [options for kind, options in map(opened, self.analyses()) if kind in kinds.names()]
-        other = ("beside", "x", "y")
-        named = [
-            name
-            for given in asked
-            for name in (*metrics_of(given), *given.get("predictors", ()), *map(given.get, other))
-        ]
-        return list(dict.fromkeys(name for name in named if name))
+        named = list[Any]()
+        for kind, given in map(opened, self.analyses()):
+            if kind in kinds.names():
+                named += [*metrics_of(given), *given.get("predictors", ()), *map(given.get, ("beside", "x", "y"))]
+        return list(dict.fromkeys(filter(None, named)))
 
     def varied(self) -> list[str]:
         """The axes of all sweeps, then the other parameters that differ between sweeps."""

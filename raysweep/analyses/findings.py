@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses import registry
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.design import Design
 from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.nothing import nothing, reason
 from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import without_zero_errors
 from raysweep.analyses.user_function import user_function_finding
 from raysweep.lazy import pd

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, as_table
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import all_keys, groups
 from raysweep.fits.lost_draws import LARGEST, can_be_fitted
 from raysweep.space.analyses import metrics_of

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.design import Design
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import all_keys, parameters_of
 from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
 from raysweep.lazy import pd

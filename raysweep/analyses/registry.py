@@ -10,7 +10,7 @@ from raysweep.analyses import kinds
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
-    from raysweep.analyses.analysis import Analysis
+    from raysweep.analyses.question import Analysis
 
 names = kinds.names
 

@@ -17,7 +17,7 @@ from raysweep.space.schema import validate
 from .test_page import SCHEMA
 
 TOY = """
-from raysweep.analyses.analysis import Analysis
+from raysweep.analyses.question import Analysis
 from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.space import checks
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of, varying
 from raysweep.fits.comparison import FEWEST, Joint, joint, student_coverage
 from raysweep.fits.reasons import Reason

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, all_keys, bounds_of, interval, is_number, means_table, varying
 from raysweep.analyses.searched import axes_of, importance
 from raysweep.analyses.series import CurvesPlot, curves_plot

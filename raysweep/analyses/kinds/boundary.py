@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.between import of_difference
 from raysweep.analyses.closed_form import add_lines, add_theory, can_say, displacements, smooth, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
@@ -25,7 +24,7 @@ from raysweep.analyses.places import (
     places_finding,
     places_plot,
 )
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import (
     Part,
     Where,

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, signs_of
 from raysweep.analyses.series import curves_plot
 from raysweep.errors import InputError

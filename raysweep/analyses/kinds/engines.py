@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses import control_variate
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import Nothing, nothing
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, parameters_of, plain_means, varying
 from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
 from raysweep.errors import InputError

@@ -6,12 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, extrema
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, zero_may_be_best
 from raysweep.analyses.series import marked_panels
 from raysweep.analyses.single_runs import has_single_runs

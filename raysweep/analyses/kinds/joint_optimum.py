@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import needed, outcome
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice, zero_may_be_best
 from raysweep.analyses.series import PANELS
 from raysweep.fits.reasons import Reason

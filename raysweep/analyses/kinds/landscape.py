@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
 from raysweep.analyses.nothing import Nothing, nothing
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, spread
 from raysweep.analyses.series import PANELS
 from raysweep.fits.statistics import mean_band

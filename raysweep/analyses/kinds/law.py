@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.held_out import enough, largest_out, law_of
 from raysweep.analyses.outcomes import outcome, side, takes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, is_number, plain_means, spread, with_choice
 from raysweep.analyses.series import CurvesPlot, Panel, Series
 from raysweep.errors import InputError, shown

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, curve
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.logged import (
@@ -24,7 +23,7 @@ from raysweep.analyses.logged import (
 )
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, plain_means, spread
 from raysweep.analyses.series import Panel, by_panel, laid_out
 from raysweep.fits.draws import log_axis

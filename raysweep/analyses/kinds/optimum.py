@@ -9,12 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
 from raysweep.analyses.finding import Finding, Plot
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, with_choice
 from raysweep.analyses.series import marked_panels
 from raysweep.fits.completed import completed_rows

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import needed
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
 from raysweep.analyses.series import CurvesPlot, Series, grid_theory, laid_out
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves

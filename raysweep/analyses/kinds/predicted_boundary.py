@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.boundary import slice_scale
 from raysweep.analyses.outcomes import needed, outcome, with_outcomes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
 from raysweep.fits.boundary import fit_boundary

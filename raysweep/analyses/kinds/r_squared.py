@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import all_keys, groups, plain_means, spread
 from raysweep.analyses.series import PANELS, CurvesPlot, Panel, Series
 from raysweep.fits import r_squared

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.movement import moves
 from raysweep.analyses.outcomes import outcome, takes, with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import (
     CellMeans,
     Where,

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.kinds.best import about, differences, outcome, ranked, with_intervals
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
 from raysweep.lazy import pd

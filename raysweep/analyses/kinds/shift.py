@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import side, takes
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import groups
 from raysweep.fits.shift import Shift, fit_shift
 from raysweep.lazy import pd

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.analysis import Analysis
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import needed
-from raysweep.analyses.question import Question
+from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import finite_values, groups
 from raysweep.analyses.series import curves_plot, grid_theory
 from raysweep.fits.draws import log_axis
