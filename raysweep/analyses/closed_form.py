@@ -22,11 +22,9 @@ from raysweep.workloads.declaration import Workload, column
 
 
 def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str) -> Curve | None:
-    """The closed form of the metric as a function of the parameters `free`; all others have their values in `part`.
-
-    The function takes one array per free parameter, all of the same length. Returns None if the workload or the metric
-    has no closed form, if a name in `free` is not a parameter, or if another parameter varies within `part`.
-    """
+    """The closed form of the metric as a function of the parameters `free`, an array for each, all of the same length;
+    others have their values in `part`. None if the workload or the metric has no closed form, if a name in `free` is
+    not a parameter, or if another parameter varies within `part`."""
     form = workload.closed_form
     if form is None or not len(part) or not workload.by_name.keys() >= set(free):  # e.g. positions of categories
         return None
@@ -47,9 +45,8 @@ def closed_form(part: pd.DataFrame, metric: str, workload: Workload, *free: str)
 def closed_forms(
     frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, count: int
 ) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each.
-
-    Empty in a setting within which another parameter varies; None where `closed_form` is None for all.
+    """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each, empty in a
+    setting within which another parameter varies; None where `closed_form` is None for all.
 
     number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `smooth`.
     """
@@ -92,11 +89,10 @@ def fine(values: np.ndarray, name: str, workload: Workload, count: int) -> np.nd
 def zero_line(
     part: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload, at: np.ndarray, samples: int = 241
 ) -> list[np.ndarray]:
-    """The zeros of the closed form in x, one array for each value of y in `at` (one array if y is None).
+    """The zeros of the closed form in x, one array for each value of y in `at` (one array if y is None); empty ones if
+    there is no closed form or if it depends on more than x and y within `part`.
 
     samples: in x. Two zeros between neighbouring ones are not seen.
-
-    The arrays are empty if there is no closed form or if it depends on more than x and y within `part`.
     """
     count = len(at) if y else 1
     curve = closed_form(part, metric, workload, x, *([y] if y else []))
@@ -122,10 +118,10 @@ def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: s
 
 
 def distances(table: pd.DataFrame, expected: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
-    """z of each row: (estimate - expected) in units of the error on that side of the estimate.
+    """z of each row: (estimate - expected) in units of the error on that side of the estimate; NaN if one is not known.
 
-    z is scaled so that |z| exceeds the normal quantile of the level exactly if the interval does not contain the
-    expected place. So it means the same for any number of draws. It is NaN unless both places are known.
+    |z| exceeds the normal quantile of the level exactly if the interval does not contain the expected place. So it
+    means the same for any number of draws.
     """
     estimate, low, high = table[["estimate", "low", "high"]].to_numpy(float).T
     place = np.asarray(expected, dtype=float)
@@ -140,8 +136,7 @@ def distances(table: pd.DataFrame, expected: Sequence[float] | np.ndarray, level
 def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float) -> pd.DataFrame:
     """Add the columns `theory` and `z` (see `distances`) to a table of fitted places.
 
-    theory: the place of the closed form nearest to the estimate; without an estimate the place of the closed form if it
-        has only one.
+    theory: the place of the closed form nearest to the estimate; its only one also without an estimate.
     z: NaN if the curve has no noise, because its interval is then the spread of the interpolations and not an error.
     """
     places = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from raysweep.analyses import registry
@@ -11,8 +10,8 @@ from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
 from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.outcomes import side
 from raysweep.analyses.prepared import lost_cells
-from raysweep.analyses.rows import Where, all_keys, heavy_rows, parameters_of, places_on, plain_means, varying
-from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
+from raysweep.analyses.rows import Where, all_keys, groups, heavy_rows, parameters_of, places_on, plain_means, varying
+from raysweep.analyses.series import CurvesPlot, Series, laid_out
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
 from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened
@@ -32,8 +31,7 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     """
     first, *others = design.names
     rows, plots = list[dict[str, Any]](), list[Plot]()
-    tables: dict[str, pd.DataFrame] = {}
-    reasons: dict[str, Nothing] = {}
+    tables, reasons = dict[str, pd.DataFrame](), dict[str, Nothing]()
     parameters, metrics = parameters_of(frame, workload), metrics_named(design, workload, frame)
     one = frame[frame["sweep"].astype(str) == first]
     for place, name in enumerate(others, 1):
@@ -41,11 +39,9 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
         differing = Design((design.spaces[0], design.spaces[place])).between()
         same = [parameter for parameter in parameters if parameter not in differing]
         cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="in")
-        if set(one["seed"]).isdisjoint(other["seed"]):
-            reasons[name] = Nothing.NO_SEED_SHARED
-            continue
-        if not (cells["in"] == "both").any():
-            reasons[name] = Nothing.NO_CELL_SHARED
+        seeds_differ = set(one["seed"]).isdisjoint(other["seed"])
+        if seeds_differ or not (cells["in"] == "both").any():
+            reasons[name] = Nothing.NO_SEED_SHARED if seeds_differ else Nothing.NO_CELL_SHARED
             continue
         alone = {f"alone_{end}": int((cells["in"] == f"{side}_only").sum()) for end, side in SIDES.items()}
         for metric in metrics:
@@ -55,7 +51,7 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
                 continue
             table = per_cell(pairs, same)
             x, keys = axes_of(table, metric, design, workload)
-            stem = f"{KIND}_{metric}" if len(others) == 1 else f"{KIND}_{file_word(name, place)}/{metric}"
+            stem = f"{KIND}_{metric}" if len(others) == 1 else f"{KIND}_{name}/{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
             rows.append({"sweep": name, "metric": metric, **row(table, over_cells(pairs, same)), **alone})
             if x:
@@ -67,9 +63,8 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     if not rows:
         facts |= {NOTHING: next(iter(reasons.values())), "about": ""}
     keys = ["sweep", "metric"]
-    return Finding(
-        KIND, KIND, as_table(rows, keys if rows else []), keys=keys, facts=facts, tables=tables, plots=lambda: plots
-    )
+    table = as_table(rows, keys if rows else [])
+    return Finding(KIND, KIND, table, keys=keys, facts=facts, tables=tables, plots=lambda: plots)
 
 
 SIDES = {"here": "left", "there": "right"}
@@ -77,7 +72,6 @@ SIDES = {"here": "left", "there": "right"}
 
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
     """The numbers of one metric. table: one row per cell (`fits.comparison.per_cell`)."""
-    higher, lower = (int((table["status"] == word).sum()) for word in (HIGHER, LOWER))
     same = (table[["difference", "low", "high"]] == 0).all(axis=None)
     outcome = Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER)
     return {
@@ -89,17 +83,9 @@ def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
         "draws": int(table["draws"].max()),
         "smallest": float(table["difference"].min()),
         "largest": float(table["difference"].max()),
-        "higher": higher,
-        "lower": lower,
+        "higher": int((table["status"] == HIGHER).sum()),
+        "lower": int((table["status"] == LOWER).sum()),
     }
-
-
-def file_word(name: str, place: int) -> str:
-    """The part of a file name that stands for a sweep: its name, or its position if the name is not a plain name.
-
-    A plain name never begins like the text for a position, so the two cannot collide.
-    """
-    return name if re.fullmatch(r"[\w.-]+", name) else f"_{place + 1}"
 
 
 def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
@@ -140,6 +126,6 @@ def difference_plot(
         columns = rows.sort_values(at)[[at, "difference", "low", "high"]].to_numpy(float)
         return Series(where, plain_means(*columns.T))
 
-    parts = by_panel(table, keys)
+    parts = list(groups(table, keys))
     panels = laid_out(parts, keys[:1], keys[1:], line)
     return CurvesPlot(name, panels, x, metric, len(parts), categories)

@@ -17,8 +17,7 @@ from raysweep.workloads.declaration import Workload
 class Design:
     """The declared spaces of the sweeps of a report.
 
-    spaces: the resolved space of each sweep, as plain data.
-    names: the names of the sweeps.
+    spaces, names: the resolved space of each sweep, as plain data, and its name.
     usual: the analysis entries that are made if no space asks for any.
     """
 
@@ -52,20 +51,13 @@ class Design:
         return [*axes, *(name for name in self.between() if name not in axes)]
 
     def scaled(self, workload: Workload) -> Workload:
-        """The workload with the scales that the spaces declare for its parameters.
+        """The workload with the scales that the spaces declare for its parameters, of two that differ the first.
 
-        If two spaces declare different scales, the first one is used. Raises InputError if a sweep has a value of 0 or
-        below on a logarithmic axis.
+        Raises InputError if a sweep has a value below 0 on a logarithmic axis.
         """
-        declared = [(name, scale) for space in self.spaces for name, scale in (space.get("scale") or {}).items()]
-        chosen = dict(reversed(declared))
-        scaled = replace(
-            workload,
-            parameters=tuple(
-                replace(parameter, scale=chosen.get(parameter.name, parameter.scale))
-                for parameter in workload.parameters
-            ),
-        )
+        chosen = {name: scale for space in self.spaces[::-1] for name, scale in (space.get("scale") or {}).items()}
+        parameters = [replace(one, scale=chosen.get(one.name, one.scale)) for one in workload.parameters]
+        scaled = replace(workload, parameters=tuple(parameters))
         for name in dict.fromkeys(name for space in self.spaces for name in space.get("axes") or {}):
             for sweep, space in zip(self.names, self.spaces, strict=True) if scaled.logarithmic(name) else ():
                 if (low := min(values_in(space, name), default=1)) < 0:

@@ -55,11 +55,10 @@ def explored_of(finding: Finding, asked: Question) -> list[Callable[[], dict[str
 def explored(
     asked: Question, rows: pd.DataFrame, x: str, metric: str, keys: Sequence[str], places: pd.DataFrame | None
 ) -> dict[str, Any]:
-    """A metric over an axis, one curve per setting of the keys, as plain data for JSON.
+    """A metric over an axis, one curve per setting of the keys, as plain data for JSON. Positions of categories are 0,
+    1, …; an axis at infinity is None, since JSON has no such number.
 
     places: the table of a finding; its row of a setting stands in the curve as `row`, by position.
-
-    Positions of categories are 0, 1, …; an axis at infinity is None, since JSON has no such number.
     """
     workload = asked.workload
     frame, at, categories = places_on(rows, x, workload, asked.design)
@@ -71,10 +70,9 @@ def explored(
     low, high = means.bars
     good = ((frame["status"] == "ok") & can_be_fitted(frame[metric].to_numpy(float))).to_numpy()
     draws = [frame[name].to_numpy(kind)[good] for name, kind in ((at, float), (metric, float), ("seed", None))]
-    names = [*keys, *(["cell"] if "cell" in frame.columns else [])]
     grids, settings = dict[tuple[Any, ...], int](), list[dict[str, Any]]()
     for row, cells, some, (theory_x, theory) in zip(
-        frame[names].iloc[first].itertuples(index=False, name=None),
+        frame[[*keys, "cell"]].iloc[first].itertuples(index=False, name=None),
         slices_of(owner, count),
         slices_of(number[good], count),
         theory_lines(frame, number, at, metric, workload),
@@ -86,23 +84,17 @@ def explored(
         made = curve(means.part(cells), at_x, heights, seeds, theory)
         # Most closed forms are drawn through the same places, which stand in the file once.
         made["theory"] = [grids.setdefault(written(theory_x.tobytes(), 4), len(grids)), made["theory"]]
-        setting = {"values": list(row[: len(keys)]), "row": positions.get(labels(row[: len(keys)])), **made}
-        settings.append(setting | ({"cell": str(row[-1])} if len(names) > len(keys) else {}))
+        *where, cell = row
+        settings.append({"values": where, "row": positions.get(labels(where)), **made, "cell": str(cell)})
     numbers = [key for key in keys if is_number(rows, key) and rows[key].nunique() > 1]
-
-    def is_log(values: np.ndarray, name: str) -> bool:
-        return bool(log_axis(values, workload.logarithmic(name)))
-
+    logarithmic = {key: log_axis(finite_values(rows, key), workload.logarithmic(key)) for key in numbers}
     return {
         "metric": metric,
         "x": x,
-        "log": not categories and bool(len(values)) and is_log(not_zero(values), x),
+        "log": not categories and len(values) > 0 and bool(log_axis(not_zero(values), workload.logarithmic(x))),
         "linear_width": asinh_width(np.concatenate([low, high])) if len(low) else 0.0,
         "categories": categories,
-        "keys": [
-            {"name": key, "number": key in numbers, "log": key in numbers and is_log(finite_values(rows, key), key)}
-            for key in keys
-        ],
+        "keys": [{"name": key, "number": key in numbers, "log": bool(logarithmic.get(key))} for key in keys],
         "grids": [list(grid) for grid in grids],
         "settings": settings,
     }
@@ -154,16 +146,12 @@ def theory_lines(
     number: of the setting of each row, sorted, 0, 1, ...
     """
     count, theory = len(np.unique(number)), f"{metric}_theory"
-    lines = closed_forms(frame, number, at, metric, workload, THEORY_POINTS)
-    if lines is None:
-        lines = [(np.empty(0), np.empty(0))] * count
+    nothing = [(np.empty(0), np.empty(0))] * count
+    lines = closed_forms(frame, number, at, metric, workload, THEORY_POINTS) or nothing
     if theory in frame.columns:
         x, values = (frame[name].to_numpy(float) for name in (at, theory))
-        rows = slices_of(number, count)
-        lines = [
-            line if len(line[0]) else single_valued(x[part], values[part])
-            for line, part in zip(lines, rows, strict=True)
-        ]
+        pairs = zip(lines, slices_of(number, count), strict=True)
+        lines = [line if len(line[0]) else single_valued(x[part], values[part]) for line, part in pairs]
     return [(x[np.isfinite(line)], line[np.isfinite(line)]) for x, line in lines]
 
 

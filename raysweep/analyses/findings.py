@@ -15,8 +15,8 @@ from raysweep.analyses import registry
 from raysweep.analyses.design import Design
 from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.nothing import nothing, reason
-from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, restricted
+from raysweep.analyses.nothing import nothing
+from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, reason, restricted
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import without_zero_errors
 from raysweep.analyses.user_function import user_function_finding
@@ -73,13 +73,11 @@ def findings_of(
     files: Mapping[str, Path] | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> list[Finding]:
-    """One finding per analysis entry.
+    """One finding per analysis entry. Raises InputError for an entry that cannot be made.
 
     frame: the rows of all sweeps, each measurement once. curves: as in `Question`.
     files: of functions that entries name, by what the space calls them; a file that is not here is not executed.
     on_step: called with the number of finished ones.
-
-    Raises InputError for an entry that cannot be made.
     """
     findings: list[Finding] = []
     used: Counter[str] = Counter()

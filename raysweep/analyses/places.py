@@ -1,29 +1,29 @@
-"""The places of curves, zeros or extrema, one per setting: the finding, what would decide open ones, the figure."""
+"""The places of curves, zeros or extrema, one per setting: the finding, how they change with the other axes, what would
+decide open ones, the figure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
-from raysweep.analyses.movement import PLACED, moves
+from raysweep.analyses.finding import Finding, Move, Needed, Outcome, Plot
 from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, Where, edges_of, finite_values
-from raysweep.analyses.series import CurvesPlot, Panel, Series, by_panel, laid_out
+from raysweep.analyses.rows import Part, Where, edges_of, finite_values, groups, is_number
+from raysweep.analyses.series import CurvesPlot, Panel, laid_out, marks, series_panels
 from raysweep.fits.draws import log_axis, not_zero
-from raysweep.fits.result import Fit, Status
+from raysweep.fits.result import Status
+from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.lazy import pd
 
 FEWEST = 2  # places or bounds in a figure of places
+PLACED = (Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH)
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
-FITTED = (
-    *("draws", "estimate", "exact", "high", "low", "method_spread", "note", "points", "reason", "scale", "status"),
-    *("theory", "z"),
-)
+FITTED = ("draws", "exact", "method_spread", "note", "points", "scale", "status", "z")
 HALVED = ("draws_to_halve", "halved", "method", "points_from", "points_to", "points_to_halve", "turn")
 EVERYWHERE = ("high_simultaneous", "low_simultaneous")
 """What tables of places call their columns."""
@@ -39,11 +39,9 @@ from the best one to the last, and p of no turn."""
 
 @dataclass(frozen=True, eq=False)
 class PlaceLine:
-    """The places of one line.
+    """The places of one line. table: one row per value of the axis.
 
-    table: one row per value of the axis.
-    fine: values of the axis at which the closed form, or a law, is drawn.
-    expected: the places of the closed form, or of the law, at `fine`; NaN where it has none.
+    fine, expected: values of the axis, and the place of the closed form, or of a law, at each; NaN where it has none.
     band: of the law there, (2, len(fine)); empty without one.
     """
 
@@ -56,9 +54,9 @@ class PlaceLine:
 
 @dataclass(frozen=True, eq=False)
 class PlacesPlot(Plot):
-    """Places in x over another axis.
+    """Places in x over another axis, `along`.
 
-    along: that axis. placed: what they are: zero, minimum, maximum or optimum, of the metric.
+    placed: what they are: zero, minimum, maximum or optimum, of the metric.
     every: how many lines there are; the panels may show fewer. constants: in x, by name.
     """
 
@@ -86,15 +84,12 @@ def places_finding(
     kind: str,
     whole: pd.DataFrame,
     keys: Sequence[str],
-    fits: Sequence[Fit],
-    plots: Callable[[], Sequence[Plot]],
-    tables: Mapping[str, pd.DataFrame],
+    facts: Mapping[str, Any],
     stops: str = "optimum",
     one_of_two: bool = False,
-    facts: Mapping[str, Any] | None = None,
-    meanings: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> Finding:
-    """The finding of the places of a question.
+    """The finding of the places of a question. fields: further ones of `Finding`.
 
     whole: one row per setting: keys, the table of its fit, theory, z and outcome.
     stops: what a `precision` calls such a place, boundary or optimum.
@@ -102,18 +97,69 @@ def places_finding(
     """
     level = question.read_at(stops)
     about: dict[str, Any] = {"computed_at": level} if level != question.level else {}
-    if "choice" in whole:
-        about["method"] = "one_surface"
-    return question.finding(
-        kind,
-        _rows(question, whole, keys, stops, one_of_two),
-        keys,
-        meanings=meanings or {},
-        moves=moves(whole, list(keys)),
-        facts={**about, **(facts or {})},
-        tables=tables,
-        plots=plots,
-        fits=fits,
+    about |= {"method": "one_surface"} if "choice" in whole else {}
+    rows = _rows(question, whole, keys, stops, one_of_two)
+    return question.finding(kind, rows, keys, moves=moves(whole, list(keys)), facts={**about, **facts}, **fields)
+
+
+def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
+    """How the place changes with each axis of numbers, all others fixed: the places at the first and the last value of
+    the axis with a located place are compared. If fewer than two settings can be compared so, bounds count as places.
+
+    table: one row per setting with status, estimate, low, high, the keys, and theory.
+    """
+    out = []
+    for key in keys:
+        if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
+            continue
+        move = _move(table[table["status"] == Status.LOCATED], keys, key, by_bounds=False)
+        if move is None or move.rises + move.falls + move.both + move.open < 2:  # of few places their bounds say more
+            wider = _move(table[table["status"].isin(PLACED)], keys, key, by_bounds=True)
+            compared = move and (move.first, move.last)
+            move = wider if wider and (wider.first, wider.last) != compared else move
+        out += [move] if move else []
+    return out
+
+
+def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> Move | None:
+    """How the place changes with one axis between settings with a place or a bound; None if none can be compared. Of
+    two settings that are compared at least one has a place."""
+    fitted, theory = Counter[str](), Counter[float]()
+    compared: list[float] = []
+    for _, rows in groups(places, [other for other in keys if other != key]):
+        if rows[key].nunique() < 2:
+            continue
+        first, last = rows.loc[rows[key].idxmin()], rows.loc[rows[key].idxmax()]
+        if Status.LOCATED not in (first["status"], last["status"]):
+            continue
+        compared += rows[key].agg(["min", "max"]).tolist()
+        if last["low"] > first["high"] or last["high"] < first["low"]:
+            fitted["rises" if last["low"] > first["high"] else "falls"] += 1
+        else:
+            fitted["both" if turns(rows.sort_values(key)) else "open"] += 1
+        step = last["theory"] - first["theory"]
+        if np.isfinite(step):
+            theory[float(np.sign(step)) * (abs(step) > 1e-6 * abs(first["theory"]))] += 1
+    if not fitted:
+        return None
+    ways = fitted["rises"], fitted["falls"], fitted["both"], fitted["open"]
+    return Move(key, min(compared), max(compared), *ways, (theory[1.0], theory[-1.0], theory[0.0]), by_bounds)
+
+
+def turns(rows: pd.DataFrame) -> bool:
+    """Whether some place lies above one before it and one after it, or below both: by intervals that do not meet.
+
+    Of many intervals that hold one by one some do not meet by chance. So each is widened to what would hold for all of
+    the setting at once (Bonferroni, as if normal). rows: in the order of the key; bounds without a place do not count.
+    """
+    low, high = rows.loc[rows["status"] == Status.LOCATED, ["low", "high"]].to_numpy(float).T
+    if (count := len(low)) < 3:
+        return False
+    wider = (normal_quantile(1 - (1 - LEVEL) / count) / normal_quantile(LEVEL) - 1) * (high - low) / 2
+    low, high = low - wider, high + wider
+    return any(
+        low[k] > max(high[:k].min(), high[k + 1 :].min()) or high[k] < min(low[:k].max(), low[k + 1 :].max())
+        for k in range(1, count - 1)
     )
 
 
@@ -133,7 +179,7 @@ def _rows(
     x, rows = question.x, question.rows
     edges = edges_of(rows, x)
     closed = _closed(question, edges) if not one_of_two else (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
-    seeds = int(rows["seed"].nunique()) if "seed" in rows.columns else 0
+    seeds = int(rows["seed"].nunique())
     lines = [f"{part} {name}" for name in question.lines for part in ("z", "excluded")]
     names = [*keys, "reason", "estimate", "low", "high", *(name for name in (*FURTHER, *lines) if name in whole)]
     out = []
@@ -185,14 +231,13 @@ def places_plot(
 
     line: makes the line of one setting of the other keys; by default with the theory of the table.
     """
-    others = [key for key in keys if key != along]
-    others.sort(key=lambda key: -whole[key].nunique())  # stable: of equals, the first
+    others = sorted((key for key in keys if key != along), key=lambda key: -whole[key].nunique())
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
 
     def with_theory(where: Where, table: pd.DataFrame) -> PlaceLine:
         return PlaceLine(where, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
-    every = by_panel(whole, [*of_line, *of_panel])
+    every = list(groups(whole, [*of_line, *of_panel]))
     tables = [(where, table) for where, table in every if table[along].nunique() > 1]
     if sum(int(table["status"].isin(PLACED).sum()) for _, table in tables) < FEWEST:
         return []
@@ -203,16 +248,27 @@ def places_plot(
 
 def curves_and_places(
     question: Question,
-    panels: Sequence[Panel[Series]],
+    parts: Sequence[Part],
     whole: pd.DataFrame,
     keys: Sequence[str],
-    along: Any,
     placed: str,
+    theory: bool = True,
 ) -> Sequence[Plot]:
-    """The curves with a mark at each place, and the places over `along`; the curves first if few have a place.
+    """The curves with a mark at each place, and the places over the first key of numbers along which a usual setting of
+    the others has three values, else over that with the most; the curves first if few have a place.
 
-    along: one of the keys; None if the places lie over none of them.
+    whole: the table of places, one row for each part. theory: whether curves have their closed form.
     """
+    lengths = {
+        key: float(np.median([part[key].nunique() for _, part in groups(whole, [one for one in keys if one != key])]))
+        for key in keys
+        if is_number(whole, key) and whole[key].nunique() > 1
+    }
+    longest = max(lengths, key=lambda key: lengths[key], default=None)
+    along = next((key for key in lengths if lengths[key] >= 3), longest)
+    panels = series_panels(parts, keys, question.x, question.metric, question.workload, marks(whole))
+    if not theory:
+        panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
     curves = CurvesPlot(f"{question.name}_curves", panels, question.x, question.metric, len(whole), placed=placed)
     lines = places_plot(question, whole, keys, along, placed) if along else []
     return [curves, *lines] if few(whole) else [*lines, curves]

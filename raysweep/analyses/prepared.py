@@ -1,4 +1,4 @@
-"""The rows that an analysis gets, and which rows it does not get."""
+"""The rows that an analysis gets, which rows it does not get, and why there is nothing to analyse."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.design import Design
+from raysweep.analyses.nothing import Nothing
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import all_keys, parameters_of
-from raysweep.fits.lost_draws import among_lost, can_be_fitted, losses_of
+from raysweep.analyses.rows import all_keys, groups, parameters_of
+from raysweep.fits.lost_draws import LARGEST, among_lost, can_be_fitted, losses_of
 from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import DIVERGED, OK, Workload
@@ -44,8 +45,8 @@ def for_analyses(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 def counted_once(analysis: Analysis, asked: Question) -> tuple[Question, list[str]]:
     """The question about rows that count once, and the parameters that these no longer have.
 
-    Rows that differ only in parameters on which the metrics do not depend are one measurement. A parameter that the
-    entry names is kept. Of several equal rows the first one that is ok is kept.
+    Rows that differ only in parameters on which the metrics do not depend are one measurement, of which the first row
+    that is ok is kept. A parameter that the entry names is kept.
     """
     options, workload, rows = asked.options, asked.workload, asked.rows
     metrics = [*metrics_of(options), *([options["beside"]] if options.get("beside") else [])]
@@ -88,14 +89,48 @@ def lost_cells(rows: pd.DataFrame, metrics: Sequence[str], design: Design, workl
         if len(counts):
             keys = [key for key in all_keys(rows, workload, None, design.varied(), design) if key in rows]
             places = cells.first().loc[counts.index, keys].to_dict("records")
-            out.append(
-                {
-                    "metric": metric,
-                    "cells": len(counts),
-                    "fewest": int(counts["sum"].min()),
-                    "most": int(counts["sum"].max()),
-                    "draws": int(counts["size"].max()),
-                    "where": places if len(places) <= NAMED else [],
-                }
-            )
+            one = {"metric": metric, "cells": len(counts), "fewest": int(counts["sum"].min())}
+            one |= {"most": int(counts["sum"].max()), "draws": int(counts["size"].max())}
+            out.append({**one, "where": places if len(places) <= NAMED else []})
     return out
+
+
+def reason(analysis: Analysis, asked: Question, fitted: Question) -> tuple[Nothing, str] | None:
+    """Why there is nothing to analyse, and what this is about; None if there is something.
+
+    asked: with the rows as they are. fitted: with those that analyses get.
+    """
+    metrics, rows = metrics_of(asked.options), asked.rows
+    good = rows[rows["status"] == OK]
+    if good.empty:
+        return Nothing.NO_ROW_OK, ""
+    for metric in metrics:
+        if not can_be_fitted(good[metric]).any():
+            some = np.isfinite(good[metric].astype(float)).any()
+            return Nothing.TOO_LARGE if some else Nothing.NOT_FINITE, metric
+    if fitted.rows.loc[good.index, metrics].isna().all().any():
+        return Nothing.MOST_LOST, ""
+    for key in ("x", "y", "lr", "length"):
+        parameter = asked.workload.by_name.get(asked.options.get(key, ""))
+        if parameter and not parameter.categorical:
+            values = np.abs(rows[parameter.name].to_numpy(float))
+            if (np.isfinite(values) & (values > LARGEST)).any():
+                return Nothing.AXIS_TOO_LARGE, parameter.name
+    x = asked.options.get(analysis.along)
+    return without_curve(analysis, asked, x, fitted.rows) if x else None
+
+
+def without_curve(analysis: Analysis, asked: Question, x: str, rows: Any) -> tuple[Nothing, str] | None:
+    """The same of the axis of fitted curves: it has values (from another sweep) among which no best one can be sought,
+    or x varies, but no two cells differ in x alone."""
+    values = rows[x].unique()
+    if analysis.above is not None and not all(analysis.above < value < np.inf for value in values):
+        return Nothing.AXIS_NOT_POSITIVE if analysis.above == 0 else Nothing.AXIS_NOT_FINITE, x
+    good = rows[rows["status"] == OK]
+    if good[x].nunique() < 2:
+        return None
+    given = [*asked.by, *(asked.options[key] for key in ("y", "length") if asked.options.get(key))]
+    keys = all_keys(good, asked.workload, x, given, asked.design)
+    if not keys or any(part[x].nunique() > 1 for _, part in groups(good, keys)):
+        return None
+    return Nothing.NO_CURVE, x

@@ -21,10 +21,8 @@ from raysweep.workloads.declaration import Workload
 class Question:
     """One entry of a space's `analysis`, with the rows to analyse.
 
-    rows: the rows of all sweeps of the report.
-    options: the options of the entry.
-    name: the beginning of the names of its files.
-    design: the declared spaces of the sweeps.
+    rows: of all sweeps of the report, which `design` declares.
+    options: of the entry. name: the beginning of the names of its files.
     curves: gives the learning curves of the sweeps: one line per point, with sweep, cell, seed, stage, step and what
         was logged; None if there are none.
     """
@@ -102,6 +100,10 @@ class Question:
         """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""
         return all_keys(self.rows, self.workload, x, [*first, *self.by], self.design)
 
+    def keys_besides(self, x: str, *axes: str) -> list[str]:
+        """Those that distinguish surfaces over x and other axes."""
+        return [key for key in self.keys(x, *axes) if key not in axes]
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -110,7 +112,7 @@ class Analysis:
     kind: its name in a space. question: what it asks, with {metric}, {x} and other options as fields.
     run: makes the finding from rows that are ok, each measurement once.
     required, optional: the checks of its options. `question` and `where`, which all kinds have, are not among them.
-    columns: what it calls the columns of its tables, besides parameters and what is named after a metric.
+    columns: what it calls the columns of its tables, besides `COLUMNS`, parameters and what is named after a metric.
     along: the option that names the axis of the fitted curve; empty if there is none.
     above: if it seeks the best value on that axis, all values there must be finite and above this number.
     means_only: it looks at means of its metrics alone, so rows that differ in idle parameters are one measurement.

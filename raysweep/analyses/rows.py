@@ -61,9 +61,8 @@ def without_zero_errors(frame: pd.DataFrame, metric: str, workload: Workload) ->
         return frame
     if zero.all():
         return frame.drop(columns=column)
-    return frame.assign(
-        **{column: frame[column].astype(float).mask(zero, frame.loc[~zero, column].astype(float).min())}
-    )
+    errors = frame[column].astype(float)
+    return frame.assign(**{column: errors.mask(zero, errors[~zero].min())})
 
 
 def signs_of(metric: str, workload: Workload) -> tuple[str, str]:
@@ -84,8 +83,7 @@ def all_keys(
     A parameter that varies is added, because rows that differ in it must not be averaged or joined to one curve. The
     only exception is a parameter that x and the keys determine by the design (`Design.follows`).
     """
-    chosen = list(keys)
-    names, between = parameters_of(frame, workload), design.between()
+    chosen, names, between = list(keys), parameters_of(frame, workload), design.between()
     for name in sorted(names, key=lambda name: name not in between):  # first the ones that differ between sweeps
         if name == x or name in chosen or frame[name].nunique(dropna=False) < 2:
             continue
@@ -124,9 +122,8 @@ def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collecti
     (the first, the last and some between; of the last of several axes at most `ROW`), and all their combinations that
     are there. If most of these are not there (axes that move together, a search), the settings are evenly spaced.
 
-    settings: the values of the axes, all of the same length, without repeats, in the order of the axes.
-    located: the places of the settings in which something was located. Values of an axis at which nothing was are left
-        out first; without any, all settings count.
+    settings: the values of the axes, without repeats. located: the places of the settings in which something was
+        located; values of an axis at which nothing was are left out first; without any, all settings count.
     """
     every = list(range(len(settings)))
     if len(every) <= most:
@@ -173,11 +170,8 @@ def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
 def places_on(
     frame: pd.DataFrame, x: str, workload: Workload, design: Design = NOTHING_DECLARED
 ) -> tuple[pd.DataFrame, str, list[str]]:
-    """(rows, the column with their positions along x, the names of the categories).
-
-    A number is its own position, and there are no categories. Words and booleans get the positions 0, 1, ... in the
-    order of the axis.
-    """
+    """(rows, the column with their positions along x, the names of the categories). A number is its own position, and
+    there are no categories. Words and booleans get the positions 0, 1, ... in the order of the axis."""
     if not workload.by_name[x].categorical:
         return frame, x, []
     there = list(dict.fromkeys(frame[x]))
@@ -191,10 +185,8 @@ def places_on(
 class CellMeans:
     """One metric over one axis, one entry per x.
 
-    x: the values of the axis.
-    centre: the mean over draws, or the median.
+    centre: the mean over draws, or where `median`, because draws have no variance, the median.
     low, high: the ends of its interval; centre for a single draw, infinite if there are too few draws for a median's.
-    median: whether the centre is the median, because draws have no variance.
     given_errors: whether intervals are those of given standard errors.
     """
 
@@ -233,10 +225,8 @@ def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, leve
 def means_by(
     frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, level: float = LEVEL
 ) -> tuple[np.ndarray, CellMeans]:
-    """`cell_means` of many settings at once: (the number of the setting of each cell, all cells).
-
-    number: that of the setting of each row. The cells are sorted by it, and then by x.
-    """
+    """`cell_means` of many settings at once: (the number of the setting of each cell, all cells, sorted by it and then
+    by x). number: that of the setting of each row."""
     usable = (frame["status"] == "ok").to_numpy() & np.isfinite(frame[metric].to_numpy(float))
     good, values = frame[usable], frame[metric].to_numpy(float)[usable]
     xs, column = np.unique(good[x].to_numpy(float), return_inverse=True)
@@ -275,10 +265,8 @@ def slices_of(number: np.ndarray, count: int) -> list[slice]:
 
 
 def interval(table: pd.DataFrame, bounds: tuple[float, float], level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of Student's t intervals of a table of means, NaN for a single draw.
-
-    table: has mean, standard_error and draws. bounds: of the metric, see `bounds_of`.
-    """
+    """(low, high) of Student's t intervals of a table with mean, standard_error and draws, NaN for a single draw.
+    bounds: of the metric, see `bounds_of`."""
     mean, error = (table[name].to_numpy(float) for name in ("mean", "standard_error"))
     half = half_width(level, error, table["draws"].to_numpy())
     return np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)

@@ -28,14 +28,11 @@ Place = tuple[float, float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One line of means.
+    """One line of means over x.
 
-    means: over x.
-    theory_x, theory: the closed form; empty without one.
-    theory_at_infinity: the closed form at x = inf; NaN without one.
-    base: the same metric of the base model, before fine-tuning or perturbation.
+    theory_x, theory: the closed form; empty without one. theory_at_infinity: at x = inf; NaN without one.
+    base: the same metric of the base model, before fine-tuning or perturbation. beside: another one of the same rows.
     place: a fitted place to show.
-    beside: another metric of the same rows.
     fitted: a fitted curve at the x of `means`; empty without one.
     """
 
@@ -88,18 +85,11 @@ class CurvesPlot(Plot):
     constants: Mapping[str, float] = field(default_factory=dict)
 
 
-def by_panel(frame: pd.DataFrame, keys: Sequence[str]) -> list[Part]:
-    """The rows of each setting, sorted by all keys except the first (panels), then by the first key (lines)."""
-    return list(groups(frame, [*keys[1:], *keys[:1]]))
-
-
 def laid_out(
     parts: Iterable[tuple[Where, Rows]],
     line_keys: Sequence[str],
     panel_keys: Sequence[str],
     make: Callable[[Where, Rows], Line],
-    panels: int = PANELS,
-    lines: int = LINES,
     located: Callable[[Rows], bool] = lambda rows: True,
 ) -> list[Panel[Line]]:
     """Arrange lines in panels: one panel per setting of the panel keys, with one line per setting of the line keys.
@@ -108,9 +98,7 @@ def laid_out(
     selection, the same settings of the line keys in every panel. A few settings that are no grid share one panel (see
     `in_one_panel`).
 
-    parts: one for each line: the values of the keys of lines and panels, and its rows.
-    make: makes a line from (where, rows).
-    panels, lines: how many to show at most.
+    parts: one for each line: the values of the keys of lines and panels, and its rows, of which `make` makes the line.
     located: whether something was located in the rows: of too many, those are shown in which something was.
     """
     grid: dict[tuple[Any, ...], dict[tuple[Any, ...], Rows]] = {}
@@ -120,11 +108,11 @@ def laid_out(
     grid = dict(sorted(grid.items(), key=lambda item: [*map(in_order, item[0])]))
     hits = [{line for line, rows in inside.items() if located(rows)} for inside in grid.values()]
     levels = sorted({line for inside in grid.values() for line in inside}, key=lambda line: [*map(in_order, line)])
-    if len(levels) > lines:
-        levels = spread([line for line in levels if any(line in hit for hit in hits)] or levels, lines - 1)
+    if len(levels) > LINES:
+        levels = spread([line for line in levels if any(line in hit for hit in hits)] or levels, LINES - 1)
     if few := in_one_panel(grid, [*line_keys, *panel_keys]):
         return [Panel({}, [make(where, rows) for where, rows in few])]
-    chosen = comparable(list(grid), panels, {place for place, hit in enumerate(hits) if hit & set(levels)})
+    chosen = comparable(list(grid), PANELS, {place for place, hit in enumerate(hits) if hit & set(levels)})
     out = []
     for panel, inside in (item for place, item in enumerate(grid.items()) if place in chosen):
         made = [make(dict(zip(line_keys, line, strict=True)), inside[line]) for line in levels if line in inside]
@@ -136,9 +124,7 @@ def in_one_panel(
     grid: Mapping[tuple[Any, ...], Mapping[tuple[Any, ...], Rows]], keys: Sequence[str]
 ) -> list[tuple[Where, Rows]]:
     """(where, rows) of each setting if there are few, and far from all combinations of their values: they are easier to
-    compare in one panel. Else an empty list.
-
-    If all differ from one setting in a single key, the others have this key alone.
+    compare in one panel. Else an empty list. If all differ from one setting in a single key, the others have it alone.
 
     grid: the rows by the values of the panel keys, and then of the line keys. keys: all keys, the line keys first.
     """
@@ -151,9 +137,8 @@ def in_one_panel(
         return [k for k in range(len(keys)) if one[k] != other[k]]
 
     base = next((one for one in every if all(len(differs_in(one, other)) < 2 for other in every)), None)
-    all_of_them = range(len(keys))
     return [
-        ({keys[k]: values[k] for k in (all_of_them if base in (None, values) else differs_in(values, base))}, rows)
+        ({keys[k]: values[k] for k in (differs_in(values, base) if base else ()) or range(len(keys))}, rows)
         for values, rows in every.items()
     ]
 
@@ -194,7 +179,7 @@ def curves_plot(
 ) -> list[CurvesPlot]:
     """The figure of a metric over an axis; empty without a usable row. more: further fields of `CurvesPlot`."""
     rows, at, categories = places_on(asked.rows, x, asked.workload, asked.design)
-    parts = by_panel(rows, keys)
+    parts = list(groups(rows, keys))
     panels = series_panels(parts, keys, at, metric, asked.workload, beside=beside)
     return [CurvesPlot(name, panels, x, metric, len(parts), categories, beside, **more)] if panels else []
 
@@ -205,13 +190,6 @@ def marks(table: pd.DataFrame) -> list[Place | None]:
         (row["estimate"], row["low"], row["high"], row["theory"]) if row["status"] == Status.LOCATED else None
         for row in table.to_dict("records")
     ]
-
-
-def marked_panels(
-    parts: Sequence[Part], keys: Sequence[str], table: pd.DataFrame, question: Question
-) -> list[Panel[Series]]:
-    """The metric of the question over x, with the fitted places marked. table: of places, one row for each part."""
-    return series_panels(parts, keys, question.x, question.metric, question.workload, marks(table))
 
 
 def series(
@@ -240,16 +218,13 @@ def base_metric(metric: str, workload: Workload) -> str:
 def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
     """The metric of the base model over x."""
     before = base_metric(metric, workload)
-    if not before or before not in part.columns:
-        return None
-    means = cell_means(part, x, before, workload)
-    return means if len(means.x) else None
+    means = cell_means(part, x, before, workload) if before and before in part.columns else None
+    return means if means and len(means.x) else None
 
 
 def grid_theory(part: pd.DataFrame, x: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """The closed form in the rows at each finite x; empty if there is none or if it is not unique at some x."""
-    theory = f"{metric}_theory"
-    if theory not in part.columns:
+    if (theory := f"{metric}_theory") not in part.columns:
         return np.empty(0), np.empty(0)
     return single_valued(part[x].to_numpy(float), part[theory].to_numpy(float))
 

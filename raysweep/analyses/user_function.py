@@ -92,11 +92,10 @@ def _sorted(value: Any, called: str) -> Returned:
     tables = [part for part in parts if isinstance(part, pd.DataFrame)]
     drawn: list[Any] = [part.figure.figure if isinstance(part, Axes) else part for part in parts]
     figures = list({id(figure): figure for figure in drawn if isinstance(figure, Figure)}.values())
-    recognised = sum(isinstance(part, (str, pd.DataFrame, Axes, Figure)) for part in parts)
+    unknown = [part for part in parts if not isinstance(part, (str, pd.DataFrame, Axes, Figure))]
     expected = "texts, at most one DataFrame and at most one matplotlib Figure or Axes"
-    if recognised < len(parts):
-        other = next(part for part in parts if not isinstance(part, (str, pd.DataFrame, Axes, Figure)))
-        raise InputError("", f"{called} returned {shown(other)}; expected {expected}")
+    if unknown:
+        raise InputError("", f"{called} returned {shown(unknown[0])}; expected {expected}")
     if not parts or len(tables) > 1 or len(figures) > 1:
         got = f"{counted(len(tables), 'DataFrame')} and {counted(len(figures), 'figure')}" if parts else "nothing"
         raise InputError("", f"{called} returned {got}; expected {expected}")
@@ -108,8 +107,8 @@ def finding(kind: str, function: Callable[..., Any], returned: Returned) -> Find
     name = analysis_functions.name_of(function)
     caption = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
     table, figure = returned.table, returned.figure
-    if table is not None and not _is_numbered(table):
-        table = table.reset_index()
+    if table is not None and not (table.index.name is None and table.index.equals(pd.RangeIndex(len(table)))):
+        table = table.reset_index()  # an index that only counts the rows says nothing
     return Finding(
         kind,
         name,
@@ -119,11 +118,6 @@ def finding(kind: str, function: Callable[..., Any], returned: Returned) -> Find
         plots=lambda: [] if figure is None else [UserPlot(name, figure, caption)],
         texts=returned.texts,
     )
-
-
-def _is_numbered(table: pd.DataFrame) -> bool:
-    """Whether the index of a table only counts its rows, so that it says nothing."""
-    return table.index.nlevels == 1 and table.index.name is None and list(table.index) == list(range(len(table)))
 
 
 def _line(function: Callable[..., Any], error: BaseException) -> str:

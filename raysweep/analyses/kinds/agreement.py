@@ -33,11 +33,8 @@ class AgreementPlot(Plot):
 
 
 def run(question: Question) -> Finding:
-    """One setting per metric: the mean difference to the closed form over all cells, in standard deviations of a draw.
-
-    Without the option `metrics`, these are all metrics that have a closed form. Cells whose draws have no variance are
-    left out.
-    """
+    """One setting per metric, by default each that has a closed form: the mean difference to it over all cells, in
+    standard deviations of a draw. Cells whose draws have no variance are left out."""
     frame, workload = question.rows, question.workload
     asked = metrics_of(question.options) or [one.name for one in workload.metrics if f"{one.name}_theory" in frame]
     every = parameters_of(frame, workload)
@@ -105,10 +102,8 @@ def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray
 
 
 def scored(table: pd.DataFrame) -> pd.DataFrame:
-    """Add to a table of means z and whether Student's 95 % interval contains the closed form.
-
-    If all draws are equal, the closed form must agree with them up to rounding.
-    """
+    """Add to a table of means z and whether Student's 95 % interval contains the closed form; if all draws are equal,
+    whether they agree with it up to rounding."""
     from scipy.special import stdtrit
 
     difference = table["mean"] - table["theory"]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+ROW = ("estimate", "low", "high", "theory", "draws")
+"""What a row of the finding has of a cell."""
 
 
 def run(question: Question) -> Finding:
@@ -33,17 +35,15 @@ def run(question: Question) -> Finding:
     """
     metric, workload, design = question.metric, question.workload, question.design
     keys = [key for key in all_keys(question.rows, workload, None, design.varied(), design) if key in question.rows]
-    table = means_table(question.rows, keys or ["cell"], metric, workload)
-    largest = question.turn == "max"
-    table, drawn = ranked(question, keys or ["cell"], table)
-    apart = differences(question, keys or ["cell"], table, drawn)
+    of_cell = keys or ["cell"]
+    table, drawn = ranked(question, of_cell, means_table(question.rows, of_cell, metric, workload))
+    apart = differences(question, of_cell, table, drawn)
     whole = with_intervals(question, table, drawn)
-    rows, cells, listed = [], whole.to_dict("records"), table if drawn is None else whole
-    for place, (cell, other) in enumerate(zip(cells, apart, strict=True)):
-        row = {name: cell[name] for name in (*keys, "draws", "theory") if name in cell}
-        row |= {name: cell[name] for name in ("estimate", "low", "high")}
-        rows.append({**row, **outcome(other, place, cell["draws"])})
-    main = effects(table, keys, largest)
+    rows = [
+        {name: cell[name] for name in (*keys, *ROW) if name in cell} | outcome(other, place, cell["draws"])
+        for place, (cell, other) in enumerate(zip(whole.to_dict("records"), apart, strict=True))
+    ]
+    main = effects(table, keys, question.turn == "max")
     shares = importance(table, axes_of(table, keys, design, workload), table["mean"].to_numpy(float))
     axes = [*shares, *(key for key in keys if key not in shares)]
     return question.finding(
@@ -52,7 +52,10 @@ def run(question: Question) -> Finding:
         keys,
         meanings=meaning(question, keys, table, apart),
         facts=about(shares, drawn),
-        tables={f"{question.name}_cells": listed, **({f"{question.name}_effects": main} if len(main) else {})},
+        tables={
+            f"{question.name}_cells": table if drawn is None else whole,
+            **({f"{question.name}_effects": main} if len(main) else {}),
+        },
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
 

@@ -84,8 +84,9 @@ def run(question: Question) -> Finding:
     question, measured = of_difference(question), question
     x, y, metric, workload = question.x, question.options.get("y"), question.metric, question.workload
     of_y = [y] if y else []
-    keys = [key for key in question.keys(x, *of_y) if key != y]
-    rows, error = with_errors(question, x, [*keys, *of_y])
+    keys = question.keys_besides(x, *of_y)
+    lead = [*keys, *of_y]
+    rows, error = with_errors(question, x, lead)
     parts = list(groups(rows, keys))
     level = question.read_at("boundary")
     fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
@@ -96,7 +97,6 @@ def run(question: Question) -> Finding:
         # On the sign scale the zero is a zero of the median, but the closed form gives the zero of the mean.
         table.loc[table["scale"] == "sign", "z"] = np.nan
         tables.append(add_lines(table, question.lines, question.level))
-    lead = [*keys, *of_y]
     whole = in_front(joined((where, table) for (where, _), table in zip(parts, tables, strict=True)), lead)
     named = {f"{question.name}_zeros": whole}
     apart = [displacements(rows, table, x, y, metric) for (_, rows), table in zip(parts, tables, strict=True)]
@@ -117,13 +117,13 @@ def run(question: Question) -> Finding:
         "boundary",
         whole,
         lead,
-        fits,
-        partial(plots, question, parts, tables, whole, keys),
-        named,
+        {name: fact for name, fact in facts.items() if fact not in (None, {})},
         stops="boundary",
         one_of_two=question is not measured,
-        facts={name: fact for name, fact in facts.items() if fact not in (None, {})},
         meanings=meanings,
+        fits=fits,
+        plots=partial(plots, question, parts, tables, whole, lead),
+        tables=named,
     )
 
 
@@ -197,15 +197,15 @@ def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str,
 
 
 def plots(
-    question: Question, parts: Sequence[Part], tables: Sequence[pd.DataFrame], whole: pd.DataFrame, keys: list[str]
+    question: Question, parts: Sequence[Part], tables: Sequence[pd.DataFrame], whole: pd.DataFrame, lead: list[str]
 ) -> list[Plot]:
     """Maps if there is a y, the zeros over another axis, and the curves; the curves first if few settings have one."""
     y, rows = question.options.get("y"), question.rows
+    keys = [key for key in lead if key != y]
     along = y if y and is_number(rows, y) else next((key for key in keys if is_number(rows, key)), None)
     first: list[Plot] = [*maps_plot(question, parts, tables)]
     second: list[Plot] = []
     if along and (along != y or len(parts) > 1):
-        lead = [*keys, *([y] if y else [])]
         second = [*places_plot(question, whole, lead, along, "zero", partial(zeros_of_line, question, lead, along))]
     if len(parts) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
         first, second = second, first

@@ -33,8 +33,7 @@ def run(question: Question) -> Finding:
     beside = str(question.options.get("beside") or "")
     words = {} if beside or question.lines else question.words
     x, metrics, workload, frame = question.x, metrics_of(question.options), question.workload, question.rows
-    name = question.name
-    keys = question.keys(x)
+    name, keys = question.name, question.keys(x)
     cell = [*keys, x]
     tables = {f"{name}_{metric}": means_table(frame, cell, metric, workload) for metric in metrics}
     rows, meanings = list[dict[str, Any]](), dict[str, str]()
@@ -48,9 +47,7 @@ def run(question: Question) -> Finding:
         sides = {label: tested(frame, cell, metric, other, workload) for label, other in against.items()}
         held = {label: cells for label, cells in sides.items() if cells is not None}
         for label, cells in held.items() or [("", None)]:
-            table = means
-            if cells is not None:
-                table = means.merge(cells[[*cell, "beside", "status", "same"]], on=cell, how="left")
+            table = means if cells is None else means.merge(cells, on=cell, how="left")
             rows += [{"metric": metric, "against": label, **setting(row, cell)} for row in table.to_dict("records")]
     first = [key for key in ("metric", "against") if len({row[key] for row in rows}) > 1]
     rows = [{key: row[key] for key in row if key in first or key not in ("metric", "against")} for row in rows]
@@ -115,11 +112,8 @@ def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
     if given.get("status") not in OUTCOMES:
         return {**row, "outcome": Outcome.MEASURED}
     outcome = Outcome.NO_EFFECT if given["same"] else OUTCOMES[given["status"]]
-    return {
-        **row,
-        "outcome": outcome,
-        **(takes(Needed.MORE_DRAWS, given["draws"]) if outcome == Outcome.UNCLEAR else {}),
-    }
+    decides = takes(Needed.MORE_DRAWS, given["draws"]) if outcome == Outcome.UNCLEAR else {}
+    return {**row, "outcome": outcome, **decides}
 
 
 def check(options: Mapping[str, Any], path: str, context: Context) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raysweep.analyses import control_variate
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import Where, groups, parameters_of, plain_means, varying
-from raysweep.analyses.series import CurvesPlot, Series, by_panel, laid_out
+from raysweep.analyses.rows import Where, groups, heavy_rows, parameters_of, plain_means, varying
+from raysweep.analyses.series import CurvesPlot, Series, laid_out
 from raysweep.errors import InputError
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.lazy import pd
+from raysweep.numbers import NOTHING
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
@@ -25,36 +24,7 @@ from raysweep.workloads.declaration import Workload
 
 EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
-
-
-@dataclass(frozen=True, eq=False)
-class Matched:
-    """The rows of several engines, to be compared with a reference engine.
-
-    rows: the ok rows, with the engine in the column `engine`.
-    x: the axis of the step size.
-    by: the parameters that separate groups of rows.
-    """
-
-    rows: pd.DataFrame
-    workload: Workload
-    reference: str
-    x: str
-    by: list[str]
-    metrics: list[str]
-
-    def others(self, frame: pd.DataFrame) -> list[str]:
-        """All parameters in the frame except the engine and x."""
-        return [name for name in parameters_of(frame, self.workload) if name not in ("engine", self.x)]
-
-    def keys(self) -> list[str]:
-        """The parameters in which a row and the reference's row of the same draw agree."""
-        return [name for name in varying(self.others(self.rows), self.rows) if self.shared(name)]
-
-    def shared(self, name: str) -> bool:
-        """Whether the reference and the other engines have some value of this parameter in common."""
-        of_reference = self.rows["engine"] == self.reference
-        return not set(self.rows.loc[of_reference, name]).isdisjoint(self.rows.loc[~of_reference, name])
+BY_REFERENCE = ("draws", "mean", "standard_error", "mean_by_reference", "error_by_reference", "times_less_variance")
 
 
 def run(question: Question) -> Finding:
@@ -62,81 +32,81 @@ def run(question: Question) -> Finding:
 
     estimate: the power. Without the option `metrics`, all metrics that have a closed form, or else all.
     """
-    matched = matched_by(question)
-    x, reference, name, keys = matched.x, matched.reference, question.name, ["engine", *matched.by, "metric"]
-    pairs = paired(matched)
+    options, workload, engines, name = question.options, question.workload, question.workload.engines, question.name
+    assert engines is not None  # the check of the space has made sure
+    x, reference = options.get("x", workload.searched("optimum")), options.get("reference", engines.reference)
+    used, frame = (*question.by, x, engines.parameter), question.rows
+    by = [*question.by, *(key for key in question.design.between() if key not in used and frame[key].nunique() > 1)]
+    named = [metric.name for metric in workload.metrics]
+    metrics = metrics_of(options) or [key for key in named if f"{key}_theory" in frame] or named
+    frame = frame[frame["status"] == "ok"].rename(columns={engines.parameter: "engine"})
+    is_reference = frame["engine"] == reference
+    reference_rows, others = frame[is_reference], frame[~is_reference]
+    parameters = [key for key in parameters_of(frame, workload) if key not in ("engine", x)]
+    # Pairs agree in them, but for one of which the reference and the others have no common value (a number of steps).
+    shared = [key for key in parameters if not set(reference_rows[key]).isdisjoint(others[key])]
+    same = varying(shared, frame)
+    pairs = paired(reference_rows, others, same, [*by, "engine", x], metrics)
     if not len(pairs):
         return nothing(question, "engines", Nothing.NO_PAIR, reference, x=x)
-    pairs, thin = thinned(pairs.assign(size=pairs["difference"].abs()), x, matched.by)
-    sizes = pairs.groupby(["engine", *matched.by, x, "metric"], sort=True)["size"]
+    pairs, thin = thinned(pairs.assign(size=pairs["difference"].abs()), x, by)
+    keys = ["engine", *by, "metric"]
+    sizes = pairs.groupby(["engine", *by, x, "metric"], sort=True)["size"]
     quartiles = {"quarter": lambda d: d.quantile(0.25), "three_quarters": lambda d: d.quantile(0.75)}
     table = sizes.agg(median="median", **quartiles, largest="max", rows="count").reset_index()
-    rows = [
-        {**at, **setting(part, x, float(matched.rows[at["metric"]].abs().median()))} for at, part in groups(pairs, keys)
-    ]
-    reference_rows = matched.rows[matched.rows["engine"] == reference]
-    engines = matched.workload.engines
-    from_zero = engines is not None and reference in engines.from_zero
-    control = control_variate.by_reference(pairs, reference_rows, matched.keys(), matched.workload, from_zero)
+    rows = [{**at, **setting(part, x, float(frame[at["metric"]].abs().median()))} for at, part in groups(pairs, keys)]
+    control = by_reference(pairs, reference_rows, same, workload, reference in engines.from_zero)
+    varied = varying([key for key in parameters if key in pairs], pairs)
+    start = engines.start  # the size of the initialization, where the reference may be the limit of 0
+    begins = {start: sorted(frame[start].unique().tolist())} if start in frame and (frame[start] > 0).any() else {}
     return question.finding(
         "engines",
         rows,
         keys,
-        metric=matched.metrics[0] if len(matched.metrics) == 1 else "",
+        metric=metrics[0] if len(metrics) == 1 else "",
         x=x,
-        facts={"reference": reference, "pairs": len(pairs), "thinned": thin, **unlike(matched, pairs)},
+        facts={
+            "reference": reference,
+            "pairs": len(pairs),
+            "thinned": thin,
+            "pooled": [key for key in varied if key not in by],  # in what rows of one median differ
+            "apart": [key for key in parameters if key not in shared],  # in what pairs differ besides the engine
+            "start": begins,
+        },
         tables={f"{name}_differences": table, **({f"{name}_means": control} if len(control) else {})},
-        plots=lambda: plots(question, table, rows, matched),
+        plots=lambda: plots(question, table, rows, x, ["engine", *by], metrics[0]),
     )
 
 
-def plots(question: Question, table: pd.DataFrame, rows: Sequence[Where], matched: Matched) -> list[CurvesPlot]:
+def plots(
+    question: Question, table: pd.DataFrame, rows: Sequence[Where], x: str, keys: list[str], metric: str
+) -> list[CurvesPlot]:
     """The size of the differences over x, with a panel for each metric; those that are rounding are left out.
 
-    table: the quartiles over rows. rows: of the finding.
+    table: the quartiles over rows. rows: of the finding. metric: whose unit they have.
     """
-    x, keys = matched.x, ["engine", *matched.by]
     equal = [[row[key] for key in (*keys, "metric")] for row in rows if row["outcome"] == Outcome.NO_EFFECT]
     shown = [
         (where, part[part["median"] > 0])
-        for where, part in by_panel(table, ["metric", *keys])
-        if [where[key] for key in (*keys, "metric")] not in equal and (part["median"] > 0).any()
+        for where, part in groups(table, [*keys, "metric"])
+        if list(where.values()) not in equal and (part["median"] > 0).any()
     ]
 
     def line(where: Where, part: pd.DataFrame) -> Series:
         return Series(where, plain_means(*part[[x, "median", "quarter", "three_quarters"]].to_numpy(float).T))
 
     panels = laid_out(shown, keys, ["metric"], line)
-    return [CurvesPlot(question.name, panels, x, matched.metrics[0], len(shown))] if panels else []
+    return [CurvesPlot(question.name, panels, x, metric, len(shown))] if panels else []
 
 
-def matched_by(question: Question) -> Matched:
-    """Select the rows, the reference and the axis to compare, from the entry or else from the workload's defaults."""
-    options, workload, engines = question.options, question.workload, question.workload.engines
-    assert engines is not None  # the check of the space has made sure
-    x = options.get("x", workload.searched("optimum"))
-    used = (*question.by, x, engines.parameter)
-    between = [key for key in question.design.between() if key not in used and question.rows[key].nunique() > 1]
-    named = [metric.name for metric in workload.metrics]
-    metrics = metrics_of(options) or [key for key in named if f"{key}_theory" in question.rows] or named
-    rows = question.rows[question.rows["status"] == "ok"].rename(columns={engines.parameter: "engine"})
-    reference = options.get("reference", engines.reference)
-    return Matched(rows, workload, reference, x, [*question.by, *between], metrics)
-
-
-def paired(matched: Matched) -> pd.DataFrame:
-    """One row per (row, metric), with the difference to the reference at the same seed and the same parameters.
-
-    A parameter for which the reference has no value in common with the other engines (for example a number of steps)
-    need not be the same.
-    """
-    rows = matched.rows
-    is_reference = rows["engine"] == matched.reference
-    reference_rows, others = rows[is_reference], rows[~is_reference]
-    keys = ["seed", *matched.keys()]
-    columns = list(dict.fromkeys([*keys, *matched.by, "engine", matched.x]))
+def paired(
+    reference_rows: pd.DataFrame, others: pd.DataFrame, same: list[str], kept: list[str], metrics: list[str]
+) -> pd.DataFrame:
+    """One row per (row, metric), with the difference to the reference at the same seed and values of `same`."""
+    keys = ["seed", *same]
+    columns = list(dict.fromkeys([*keys, *kept]))
     pieces = []
-    for metric in matched.metrics:
+    for metric in metrics:
         right = reference_rows.groupby(keys, as_index=False)[metric].mean().rename(columns={metric: "reference"})
         both = others[list(dict.fromkeys([*columns, metric]))].merge(right, on=keys, how="inner")
         both = both.assign(metric=metric, value=both[metric], difference=both[metric] - both["reference"])
@@ -145,11 +115,8 @@ def paired(matched: Matched) -> pd.DataFrame:
 
 
 def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, int]:
-    """(the pairs without the x at which more than half of the draws are missing, how many pairs were dropped).
-
-    Draws are counted per engine, group and metric. At such x the median would be over other draws than elsewhere, and
-    this would distort the curve.
-    """
+    """(the pairs without the x at which more than half of the draws are missing, how many pairs were dropped): medians
+    there would be over other draws than elsewhere. Draws are counted per engine, group and metric."""
     keys = ["engine", *by, "metric"]
     here = pairs.groupby([*keys, x])["seed"].transform("nunique")
     most = here.groupby([pairs[key] for key in keys]).transform("max")
@@ -169,40 +136,63 @@ def setting(part: pd.DataFrame, x: str, scale: float) -> dict[str, Any]:
     row = {"smallest": smallest, "size": size, "largest": float(part["size"].max()), "pairs": len(part)}
     if size <= EQUAL * max(scale, 1e-300):
         return {**row, "outcome": Outcome.NO_EFFECT}
-    orders = []
-    for _, draw in part.groupby("seed"):
-        sizes = draw.groupby(x)["size"].median()
-        at, values = sizes.index.to_numpy(float), sizes.to_numpy(float)
-        use = (values > 0) & (at > 0) & np.isfinite(at)
-        orders.append(log_slope(at[use], values[use]))
+    orders = [log_slope(draw.groupby(x)["size"].median()) for _, draw in part.groupby("seed")]
     finite = np.array(orders)[np.isfinite(orders)]
     if not len(finite):
         return {**row, "outcome": Outcome.MEASURED}
     order, row["draws"] = float(finite.mean()), len(finite)
-    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else np.nan
-    half = t_quantile(LEVEL, len(finite) - 1) * error if len(finite) > 1 else np.nan
+    half = np.nan
+    if len(finite) > 1:
+        half = t_quantile(LEVEL, len(finite) - 1) * float(finite.std(ddof=1) / np.sqrt(len(finite)))
     outcome = Outcome.CONSTANT if abs(order) < FLAT else Outcome.INCREASING if order > 0 else Outcome.DECREASING
     return {**row, "outcome": outcome, "estimate": order, "low": order - half, "high": order + half}
 
 
-def log_slope(x: np.ndarray, y: np.ndarray) -> float:
-    """The least-squares slope of log y over log x; NaN with fewer than two different x."""
-    if len(np.unique(x)) < 2:
-        return float("nan")
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+def log_slope(sizes: pd.Series) -> float:
+    """The least-squares slope of log sizes over log x, their index; NaN with fewer than two finite ones above 0."""
+    sizes = sizes[(sizes > 0) & (sizes.index > 0) & np.isfinite(sizes.index.to_numpy(float))]
+    return float(np.polyfit(np.log(sizes.index.to_numpy(float)), np.log(sizes), 1)[0]) if len(sizes) > 1 else np.nan
 
 
-def unlike(matched: Matched, pairs: pd.DataFrame) -> dict[str, Any]:
-    """In what rows of one median differ (pooled), in what pairs differ besides the engine (apart), and at which sizes
-    of the initialization training starts (start), if not at 0: the reference may be the limit of 0."""
-    engines, rows = matched.workload.engines, matched.rows
-    start = engines.start if engines else ""
-    sizes = sorted(rows[start].unique().tolist()) if start in rows and (rows[start] > 0).any() else []
-    return {
-        "pooled": [key for key in varying(matched.others(pairs), pairs) if key not in matched.by],
-        "apart": [key for key in matched.others(rows) if not matched.shared(key)],
-        "start": {start: sizes} if sizes else {},
-    }
+def by_reference(
+    pairs: pd.DataFrame, reference_rows: pd.DataFrame, keys: list[str], workload: Workload, closed_form: bool
+) -> pd.DataFrame:
+    """One line per engine, cell and metric: the mean over draws, and the mean with the reference as control variate.
+
+    E(engine) = E(reference) + E(engine - reference). On the same draws the difference varies less than the engine's own
+    values, if the two are near; the first part is a closed form, or comes from draws of the reference that cost less.
+
+    pairs: one line per draw, with engine, seed, metric, value and difference (to the reference); all its other columns
+        are parameters. keys: the parameters in which pairs agree.
+    closed_form: whether the closed form (NAME_theory) is the reference's expectation.
+
+    The coefficient is 1, so that nothing is estimated that would bias the mean. Where the closed form is not finite or
+    none, the expectation is the mean over the draws of the reference that the engine has not: they are independent of
+    the differences. Cells without either, with one draw, or whose draws have no variance are left out.
+    """
+    cell = [name for name in pairs.columns if name not in ("engine", "seed", "metric", "value", "difference", "size")]
+    of_reference = dict(iter(reference_rows.groupby(keys, dropna=False))) if keys else {(): reference_rows}
+    lines = []
+    for (engine, *at, metric), part in pairs.groupby(["engine", *cell, "metric"], dropna=False):
+        values = dict(zip(cell, at, strict=True))
+        rows = of_reference[tuple(values[key] for key in keys)]
+        if len(part) < 2 or heavy_rows(rows, metric, workload).any():
+            continue
+        theory = f"{metric}_theory"
+        centre, error = float(rows[theory].iloc[0]) if closed_form and theory in rows.columns else np.nan, 0.0
+        if not np.isfinite(centre):
+            more = rows[~rows["seed"].isin(part["seed"])].groupby("seed")[metric].mean()
+            centre, error = float(more.mean()), float(more.sem())
+        if not np.isfinite(error):
+            continue
+        mean, alone = float(part["value"].mean()), float(part["value"].var() / len(part))
+        combined = centre + float(part["difference"].mean())
+        spread = float(part["difference"].std())
+        variance = (spread**2 if spread > NOTHING * abs(combined) else 0.0) / len(part) + error**2
+        times = alone / variance if variance else np.inf if alone else np.nan
+        line = (len(part), mean, np.sqrt(alone), combined, np.sqrt(variance), times)
+        lines.append({"engine": engine, **values, "metric": metric, **dict(zip(BY_REFERENCE, line, strict=True))})
+    return pd.DataFrame(lines, columns=["engine", *cell, "metric", *BY_REFERENCE])
 
 
 def check(options: Mapping[str, Any], path: str, context: Context) -> None:
@@ -226,7 +216,7 @@ ANALYSIS = Analysis(
     run=run,
     optional={"metrics": allowed.metrics, "reference": engine, "x": allowed.number_axis, "by": allowed.axes},
     columns=(
-        *(*control_variate.COLUMNS, "difference", "engine", "largest", "median", "metric", "quarter", "reference"),
+        *(*BY_REFERENCE, "difference", "engine", "largest", "median", "metric", "quarter", "reference"),
         *("rows", "size", "three_quarters", "value"),
     ),
     check=check,

@@ -11,8 +11,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front, joined, places_finding
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, zero_may_be_best
-from raysweep.analyses.series import marked_panels
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, zero_may_be_best
 from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.processes import mapped
@@ -48,16 +47,15 @@ def run(question: Question) -> Finding:
         fits, expected = [fit for fit, _ in fitted], [theory for _, theory in fitted]
         whole = in_front(joined((where, fit.table) for (where, _), fit in zip(parts, fits, strict=True)), keys)
     whole = with_outcomes(add_theory(whole, expected, level), edges_of(rows, x))
-    along = next((key for key in keys if is_number(rows, key) and runs_along(whole, keys, key)), None)
     return places_finding(
         question,
         "inflection",
         whole,
         keys,
-        fits,
-        lambda: curves_and_places(question, marked_panels(parts, keys, whole, question), whole, keys, along, placed),
-        {f"{question.name}_turns": whole},
-        facts=facts,
+        facts,
+        fits=fits,
+        plots=partial(curves_and_places, question, parts, whole, keys, placed),
+        tables={f"{question.name}_turns": whole},
         meanings={Outcome.LOCATED: question.words["turns"]} if question.words else {},
     )
 
@@ -69,13 +67,6 @@ def one_turn(
     log, exact = workload.logarithmic(x), is_exact(rows, metric)
     fit = fit_inflection(rows, x, metric, "seed", level, turn=turn, exact=exact, logarithmic=log)
     return fit, extrema(rows, x, metric, workload, turn)
-
-
-def runs_along(whole: pd.DataFrame, keys: list[str], key: str) -> bool:
-    """Whether most places lie on a line over `key`: several of its values at equal values of all other keys."""
-    others = [other for other in keys if other != key]
-    sizes = whole.groupby(others, dropna=False)[key].transform("nunique") if others else whole[key].nunique()
-    return bool(np.mean(np.asarray(sizes) > 1) > 0.5)
 
 
 ANALYSIS = Analysis(

@@ -17,7 +17,7 @@ from raysweep.analyses.series import PANELS
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
 from raysweep.fits.surface.best import Pair
-from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.fits.surface.slice_places import slice_places
 from raysweep.fits.surface.slices import Slices
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
@@ -59,41 +59,34 @@ class PairPlot(Plot):
 def run(question: Question) -> Finding:
     """The best value of each axis with the other one at its best: two rows per setting."""
     first, second = axes = list(question.options["axes"])
-    metric, workload, rows = question.metric, question.workload, question.rows
-    keys = [key for key in question.keys(first, second) if key != second]
+    name, metric, workload, rows = question.name, question.metric, question.workload, question.rows
+    keys = question.keys_besides(first, second)
     frame = with_choice(rows, first, keys)
-    logarithmic = [is_logarithmic(frame, axis, workload) for axis in axes]
-    for axis, other, log in zip(axes, axes[::-1], logarithmic, strict=True):
-        if log and zero_may_be_best(frame, axis, metric, [*keys, other], question.turn):
+    log, turn, error = [is_logarithmic(frame, axis, workload) for axis in axes], question.turn, question.error_in(frame)
+    for axis, other, in_log in zip(axes, axes[::-1], log, strict=True):
+        if in_log and zero_may_be_best(frame, axis, metric, [*keys, other], turn):
             return nothing(question, "joint_optimum", Nothing.AXIS_NOT_POSITIVE, axis)
-    surface = slice_places(
-        frame,
-        axes,
-        metric,
-        keys,
-        turn=question.turn,
-        error=question.error_in(frame),
-        level=question.level,
-        logarithmic=logarithmic,
-    )
-    slices, seeds = surface.slices, int(rows["seed"].nunique()) if "seed" in rows else 0
+    surface = slice_places(frame, axes, metric, keys, turn=turn, error=error, level=question.level, logarithmic=log)
+    slices, seeds = surface.slices, int(rows["seed"].nunique())
     settings = [dict(zip(keys, setting, strict=True)) for setting in slices.settings]
+    pairs = enumerate(zip(settings, surface.pairs, strict=True))
+    maps = [map_of(where, place, pair, slices) for place, (where, pair) in pairs if pair]
     edges = [edges_of(frame, axis) for axis in axes]
     lines = [
         {**where, "axis": axes[k], **axis_row(pair, k, slices, edges[k], seeds)}
         for where, pair in zip(settings, surface.pairs, strict=True)
         for k in (0, 1)
     ]
+    plot = PairPlot(name, spread(maps, PANELS), first, second, metric, log, len(maps))
     finding = question.finding(
-        "joint_optimum",
-        lines,
-        [*keys, "axis"],
-        x=first,
-        facts={"axes": axes},
-        plots=lambda: plots_of(question, surface, settings),
+        "joint_optimum", lines, [*keys, "axis"], x=first, facts={"axes": axes}, plots=lambda: [plot] if maps else []
     )
-    name, alike = question.name, alike_rows(surface, axes, settings)
-    return replace(finding, tables={f"{name}_optima": finding.table, f"{name}_alike": alike})
+    alike = [
+        {**one.where, first: one.x[i], second: one.y[j], "regret": float(one.regret[i, j])}
+        for one in maps
+        for i, j in np.argwhere(one.alike)
+    ]
+    return replace(finding, tables={f"{name}_optima": finding.table, f"{name}_alike": pd.DataFrame(alike)})
 
 
 def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, float], seeds: int) -> dict[str, Any]:
@@ -101,12 +94,7 @@ def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, floa
     if pair is None:
         return {"reason": Reason.FLAT, "outcome": Outcome.NO_EFFECT}
     one = pair.axes[k]
-    place = {
-        name: slices.back(k, at) if np.isfinite(at := getattr(one, name)) else at
-        for name in ("estimate", "low", "high")
-    }
-    if slices.logarithmic[k] and place["low"] == -np.inf:
-        place["low"] = 0.0
+    place = {name: slices.back(k, getattr(one, name)) for name in ("estimate", "low", "high")}
     result = outcome(one.status, one.reason)
     row = {"outcome": result, "reason": one.reason, **place, **needed(result, one.reason, *edges, seeds)}
     if one.status != Status.UNDETERMINED:
@@ -114,31 +102,13 @@ def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, floa
     return row
 
 
-def alike_rows(surface: SlicePlaces, axes: Sequence[str], settings: Sequence[Where]) -> pd.DataFrame:
-    out = []
-    for where, pair in zip(settings, surface.pairs, strict=True):
-        if pair is None:
-            continue
-        x, y = ([surface.slices.back(k, point) for point in pair.points[k]] for k in (0, 1))
-        for i, j in np.argwhere(pair.alike):
-            out.append({**where, axes[0]: x[i], axes[1]: y[j], "regret": float(pair.regret[i, j])})
-    return pd.DataFrame(out)
-
-
-def plots_of(question: Question, surface: SlicePlaces, settings: Sequence[Where]) -> list[Plot]:
-    cells, slices = surface.slices.cells, surface.slices
-    there = [(s, pair) for s, pair in enumerate(surface.pairs) if pair is not None]
-    panels = []
-    for s, pair in spread(there, PANELS):
-        inside = cells.slices == s
-        at = np.column_stack([[slices.back(k, one) for one in cells.x[inside, k]] for k in (0, 1)])
-        x, y = (np.array([slices.back(k, point) for point in pair.points[k]]) for k in (0, 1))
-        choice = (slices.back(0, pair.choice[0]), slices.back(1, pair.choice[1]))
-        bad = cells.diverged[inside]
-        panels.append(PairMap(settings[s], x, y, pair.regret, pair.alike, at[~bad], at[bad], choice))
-    first, second = question.options["axes"]
-    plot = PairPlot(question.name, panels, first, second, question.metric, slices.logarithmic, len(there))
-    return [plot] if panels else []
+def map_of(where: Where, place: int, pair: Pair, slices: Slices) -> PairMap:
+    """The map of one setting. place: among the slices."""
+    inside = slices.cells.slices == place
+    at = np.column_stack([[slices.back(k, one) for one in slices.cells.x[inside, k]] for k in (0, 1)])
+    x, y = (np.array([slices.back(k, point) for point in pair.points[k]]) for k in (0, 1))
+    choice, bad = (slices.back(0, pair.choice[0]), slices.back(1, pair.choice[1])), slices.cells.diverged[inside]
+    return PairMap(where, x, y, pair.regret, pair.alike, at[~bad], at[bad], choice)
 
 
 def two_axes(value: Any, path: str, context: Context) -> Any:
@@ -154,5 +124,5 @@ ANALYSIS = Analysis(
     run=run,
     required={"metric": checks.metric, "axes": two_axes},
     optional=allowed.BY_LEVEL,
-    columns=("axis", "choice", "regret", "outcome", "reason", "estimate", "low", "high"),
+    columns=("axis", "choice", "regret"),
 )

@@ -12,6 +12,7 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
 from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.places import in_front
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, spread
 from raysweep.analyses.series import PANELS
@@ -102,53 +103,44 @@ def shared_seed(every: Sequence[Surfaces]) -> int:
     return min(counts, key=lambda seed: (-counts[seed], seed))
 
 
-def middle(one: Surfaces) -> np.ndarray:
-    """The value nearest to (0, 0) in each draw."""
+def heights(one: Surfaces) -> tuple[np.ndarray, np.ndarray]:
+    """(the value nearest to (0, 0), how much higher the mean over the grid is), in each draw."""
     place = int(np.abs(one.y).argmin()), int(np.abs(one.x).argmin())
-    return np.array([grid[place] for grid in one.draws.values()])
+    middle, mean = np.transpose([(grid[place], grid.mean()) for grid in one.draws.values()])
+    return middle, mean - middle
 
 
-def above(one: Surfaces) -> np.ndarray:
-    """How much higher the mean over the grid is than the middle, in each draw."""
-    return np.array([grid.mean() for grid in one.draws.values()]) - middle(one)
+def band(values: Sequence[float] | np.ndarray, level: float) -> list[float]:
+    """(mean, low, high) over draws, by Student's t interval, which a single draw has not; NaN without a draw."""
+    return [float(end[0]) for end in mean_band(np.array(values)[:, None], level)] if len(values) else [np.nan] * 3
 
 
 def setting_row(one: Surfaces, every: Sequence[Surfaces], level: float) -> dict[str, Any]:
-    """How much higher one metric is over the grid than in its middle, and what it is there: means over draws with
-    Student's t interval, which a single draw has not.
+    """How much higher one metric is over the grid than in its middle, and what it is there.
 
     more: how much more it rises than in the setting in which it rises least, over draws that both have.
     """
-    least = min((other for other in every if other.metric == one.metric), key=lambda other: float(above(other).mean()))
-    of_least = dict(zip(least.draws, above(least), strict=True))
-    pairs = [value - of_least[seed] for seed, value in zip(one.draws, above(one), strict=True) if seed in of_least]
-    more = [float(end[0]) for end in mean_band(np.array(pairs)[:, None], level)] if pairs else [np.nan] * 3
-    (mean, low, high), centre = (
-        [float(end[0]) for end in mean_band(values[:, None], level)] for values in (above(one), middle(one))
-    )
+    middle, above = heights(one)
+    risen = [dict(zip(other.draws, heights(other)[1], strict=True)) for other in every if other.metric == one.metric]
+    least = min(risen, key=lambda values: float(np.mean(list(values.values()))))
+    pairs = [value - least[seed] for seed, value in zip(one.draws, above, strict=True) if seed in least]
+    numbers = [*band(above, level), *band(middle, level), *band(pairs, level)]
     return {
         **one.where,
         "metric": one.metric,
         "outcome": Outcome.MEASURED,
-        "estimate": mean,
-        "low": low,
-        "high": high,
-        **dict(zip((*MIDDLE, *MORE), (*centre, *more), strict=True)),
+        **dict(zip(("estimate", "low", "high", *MIDDLE, *MORE), numbers, strict=True)),
         "draws": len(one.draws),
     }
 
 
 def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
     """One line per point and draw."""
-    across, along = np.meshgrid(one.x, one.y)
-    parts = [
-        pd.DataFrame({"metric": one.metric, "seed": seed, x: across.ravel(), y: along.ravel(), "value": grid.ravel()})
-        for seed, grid in one.draws.items()
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    for place, (key, value) in enumerate(one.where.items()):
-        table.insert(place, key, value)
-    return table
+    across, along = (each.ravel() for each in np.meshgrid(one.x, one.y))
+    draws = one.draws.items()
+    parts = [pd.DataFrame({"seed": seed, x: across, y: along, "value": grid.ravel()}) for seed, grid in draws]
+    table = pd.concat(parts, ignore_index=True).assign(**one.where, metric=one.metric)
+    return in_front(table, [*one.where, "metric"])
 
 
 ANALYSIS = Analysis(

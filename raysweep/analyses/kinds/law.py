@@ -64,23 +64,14 @@ def run(question: Question) -> Finding:
 def laws_of(question: Question) -> Laws:
     """Fit all slices as one surface, and a law for each setting of the axes that it does not have."""
     lr, over, at_best = str(question.options["lr"]), over_of(question.options), question.options.get("at_best")
-    metric, level, rows = question.metric, question.level, question.rows
-    keys = question.keys(lr, *over, *([at_best] if at_best else []))
-    others = [key for key in keys if key not in over and key != at_best]
-    frame = with_choice(rows, lr, [key for key in keys if key != at_best])
-    surface = slice_places(
-        frame,
-        [lr, *([at_best] if at_best else [])],
-        metric,
-        [*others, *over],
-        turn=question.turn,
-        error=question.error_in(frame),
-        level=level,
-    )
-    table = slices_table(surface, [*others, *over])
-    laws = []
-    for where, part in groups(table, others):
-        laws.append((where, *one_law(surface, part, over, level)))
+    level, beside = question.level, [at_best] if at_best else []
+    others = question.keys_besides(lr, *over, *beside)
+    of_slice = [*others, *over]
+    frame = with_choice(question.rows, lr, of_slice)
+    error, turn = question.error_in(frame), question.turn
+    surface = slice_places(frame, [lr, *beside], question.metric, of_slice, turn=turn, error=error, level=level)
+    table = slices_table(surface, of_slice)
+    laws = [(where, *one_law(surface, part, over, level)) for where, part in groups(table, others)]
     return Laws(over, others, surface, laws)
 
 
@@ -107,15 +98,13 @@ def slices_table(surface: SlicePlaces, keys: Sequence[str]) -> pd.DataFrame:
 def one_law(surface: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level: float) -> tuple[Law, pd.DataFrame]:
     """The law of one setting, and the table of its slices with what the others forecast of each."""
     axes, places = part[list(over)].to_numpy(float), [surface.places[s] for s in part["_slice"]]
-    usable = np.array([place is not None for place in places]) & (axes > 0).all(axis=1) & np.isfinite(axes).all(axis=1)
+    usable = np.array([place is not None for place in places]) & ((axes > 0) & np.isfinite(axes)).all(axis=1)
     some = [place for place, use in zip(places, usable, strict=True) if place and use]
     outcomes = part.loc[usable, "outcome"].to_numpy(object)
-    law = law_of(some, axes[usable], outcomes)
-    part = part.assign(inside="", _used=usable)
+    law, part = law_of(some, axes[usable], outcomes), part.assign(inside="", _used=usable)
     if law.reason:
         return law, part
-    rng = np.random.default_rng(0)
-    tail = (1 - level) / 2
+    rng, tail = np.random.default_rng(0), (1 - level) / 2
     for k, row in enumerate(part.index[usable]):
         if not enough(np.delete(outcomes, k), axes):
             continue
@@ -130,16 +119,15 @@ def exponent_rows(law: Law, slices: int, over: Sequence[str], level: float) -> l
     """The exponents of one law as rows of the finding. slices: how many the setting has."""
     out, used, least = [], len(law.logs), len(over) + 1 + SPARE
     for axis, (low, middle, high, p) in zip(over, law.exponents(level).T, strict=True):
-        row = {"axis": axis, "reason": law.reason, "estimate": middle, "low": low, "high": high, "p": p}
-        row |= {"slices": used, "left_out": slices - used}
-        if not law.reason:
-            row["outcome"] = side(low, high)
-            row |= takes(Needed.MORE_DRAWS) if row["outcome"] == Outcome.UNCLEAR else {}
-        else:
-            row["outcome"] = Outcome.UNDECIDED
-            more_x = takes(Needed.MORE_X) if law.reason != Reason.AXES_TOGETHER else {}
-            row |= takes(Needed.MORE_SETTINGS, least) if used < least else more_x
-        out.append(row)
+        outcome, decides = Outcome.UNDECIDED if law.reason else side(low, high), dict[str, Any]()
+        if outcome == Outcome.UNCLEAR:
+            decides = takes(Needed.MORE_DRAWS)
+        elif law.reason and used < least:
+            decides = takes(Needed.MORE_SETTINGS, least)
+        elif law.reason and law.reason != Reason.AXES_TOGETHER:
+            decides = takes(Needed.MORE_X)
+        row = {"axis": axis, "outcome": outcome, "reason": law.reason, "estimate": middle, "low": low, "high": high}
+        out.append({**row, "p": p, "slices": used, "left_out": slices - used, **decides})
     return out
 
 

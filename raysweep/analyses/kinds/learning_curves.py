@@ -24,8 +24,8 @@ from raysweep.analyses.logged import (
 from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import Where, plain_means, spread
-from raysweep.analyses.series import Panel, by_panel, laid_out
+from raysweep.analyses.rows import Where, groups, plain_means, spread
+from raysweep.analyses.series import Panel, laid_out
 from raysweep.fits.draws import log_axis
 from raysweep.fits.lost_draws import among_lost
 from raysweep.fits.statistics import mean_band
@@ -43,12 +43,10 @@ POINTS = 60  # a curve has so many points at most in a page: enough for the eye,
 class Curve:
     """The learning curves of one setting of the parameters.
 
-    where: the values of the keys.
     x, mean, low, high: the mean over ok draws and its band, at each x that all ok draws have.
     seeds, stacked: the ok draws and their values at x, (draws, points).
-    left_out: (status, x, values) of each draw that is not ok.
+    left_out: (status, x, values) of each draw that is not ok. lost: whether most draws diverged or failed.
     silent: whether draws are ok, and none of these logged a value.
-    lost: whether most draws diverged or failed.
     """
 
     where: Where
@@ -117,11 +115,10 @@ def run(question: Question) -> Finding:
 def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: str, question: Question) -> list[Curve]:
     """The mean curve of each setting, in the order in which figures show them.
 
-    rows: sweep, cell, seed, status and the keys of every row.
-    points: what the stage logged.
-
     Rows of one setting and one seed share the stage, and the longest of their curves is taken. It is ok if one of the
     rows that have it is ok: the others differ only in later stages.
+
+    rows: sweep, cell, seed, status and the keys of every row. points: what the stage logged.
     """
     lengths = points.groupby(IDENTITY, sort=False)[STEP].max().rename("_length").reset_index()
     order = rows.assign(_bad=rows["status"] != OK).merge(lengths, on=IDENTITY, how="left")
@@ -132,7 +129,8 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
     table = logged.merge(chosen, on=IDENTITY, how="right")  # a setting without values is one too
     if question.x != STEP:
         table[STEP] = (table[STEP] / table.groupby(IDENTITY)[STEP].transform("max")).round(12)
-    return [curve_of({key: where[key] for key in keys}, part, question.level) for where, part in by_panel(table, keys)]
+    parts = groups(table, [*keys[1:], *keys[:1]])
+    return [curve_of({key: where[key] for key in keys}, part, question.level) for where, part in parts]
 
 
 def curve_of(where: Where, part: pd.DataFrame, level: float) -> Curve:
@@ -220,10 +218,7 @@ ANALYSIS = Analysis(
     run=run,
     required={"x": allowed.training_x},
     optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
-    columns=(
-        *("draws", "draws_left_out", "first_mean", "high", "left_out", "low", "mean", "metric", "share", "shares"),
-        *("step", "steps"),
-    ),
+    columns=("draws", "draws_left_out", "first_mean", "left_out", "mean", "metric", "share", "shares", "step", "steps"),
     logged=True,
     check=check_logged,
 )

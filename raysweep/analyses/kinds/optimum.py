@@ -10,12 +10,11 @@ from functools import partial
 import numpy as np
 
 from raysweep.analyses.closed_form import add_theory, closed_form, extrema
-from raysweep.analyses.finding import Finding, Plot
+from raysweep.analyses.finding import Finding
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, is_number, with_choice
-from raysweep.analyses.series import marked_panels
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, with_choice
 from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
@@ -47,35 +46,23 @@ def run(question: Question) -> Finding:
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
     expected = [np.empty(0)] * len(parts) if blind else mapped(theory, [rows for _, rows in parts])
     whole = with_outcomes(add_theory(fit.table, expected, level), edges_of(frame, x))
-    along = longest_lines(frame, keys)
-
-    def plots() -> Sequence[Plot]:
-        panels = marked_panels(parts, keys, whole, question)
-        if blind:  # level lines would say nothing of the rate
-            panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
-        return curves_and_places(question, panels, whole, keys, along, "optimum")
-
-    tables = {f"{question.name}_optima": whole}
-    return places_finding(question, "optimum", whole, keys, [fit], plots, tables, facts={"turn": turn})
+    return places_finding(
+        question,
+        "optimum",
+        whole,
+        keys,
+        {"turn": turn},
+        fits=[fit],
+        # level lines would say nothing of the rate
+        plots=partial(curves_and_places, question, parts, whole, keys, "optimum", theory=not blind),
+        tables={f"{question.name}_optima": whole},
+    )
 
 
 def with_draws_of(frame: pd.DataFrame, fit: Fit, keys: Sequence[str]) -> Fit:
     """A fit of completed rows with how many were computed. frame: these rows."""
     draws = frame.groupby(list(keys), dropna=False)["seed"].nunique().to_numpy() if keys else frame["seed"].nunique()
     return replace(fit, rows=len(frame) - sum(fit.dropped.values()), table=fit.table.assign(draws=draws))
-
-
-def longest_lines(frame: pd.DataFrame, keys: Sequence[str]) -> str | None:
-    """The first numeric key along which a usual setting of the others has three values, else the one with the most."""
-    numeric = [key for key in keys if is_number(frame, key) and frame[key].nunique() > 1]
-    settings = frame[list(keys)].drop_duplicates()
-    lengths = {
-        key: float(settings.groupby(others, dropna=False)[key].nunique().median())
-        if (others := [other for other in keys if other != key])
-        else float(settings[key].nunique())
-        for key in numeric
-    }
-    return next((key for key in numeric if lengths[key] >= 3), max(lengths, key=lambda key: lengths[key], default=None))
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:

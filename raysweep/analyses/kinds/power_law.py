@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,13 @@ def run(question: Question) -> Finding:
     parts = list(groups(question.rows, keys))
     whole = exponents(parts, question)
     fitted = [
-        (where, (rows, row))
+        (where, law(rows, row, question))
         for (where, rows), row in zip(parts, whole.to_dict("records"), strict=True)
         if np.isfinite(row["exponent"])
     ]
 
     def plots() -> list[CurvesPlot]:
-        panels = laid_out(fitted, keys[:1], keys[1:], lambda where, both: law(where, *both, question))
+        panels = laid_out(fitted, keys[:1], keys[1:], lambda where, line: replace(line, where=where))
         return [CurvesPlot(question.name, panels, question.x, question.metric, len(fitted))] if panels else []
 
     return question.finding(
@@ -74,18 +75,17 @@ def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> li
     return out
 
 
-def means(fitted: Sequence[tuple[Where, Any]], keys: list[str], question: Question) -> pd.DataFrame:
+def means(fitted: Sequence[tuple[Where, Series]], keys: list[str], question: Question) -> pd.DataFrame:
     """The geometric means of all fitted settings, one row per setting and x."""
     lines = [
         (*where.values(), *point)
-        for where, (rows, row) in fitted
-        for one in [law({}, rows, row, question).means]
-        for point in zip(one.x, one.centre, *one.bars, strict=True)
+        for where, line in fitted
+        for point in zip(line.means.x, line.means.centre, *line.means.bars, strict=True)
     ]
     return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
 
 
-def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Series:
+def law(rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Series:
     """One line of geometric means. row: its fit."""
     curves, _ = log_curves(rows, question.x, question.metric, "seed")
     means = plain_means(curves.x, *(np.exp(each) for each in mean_band(curves.values, question.level)))
@@ -93,7 +93,7 @@ def law(where: Where, rows: pd.DataFrame, row: Mapping[str, Any], question: Ques
     fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
     theory_x, theory = grid_theory(rows, question.x, question.metric)
     shown = (theory_x > 0) & (theory > 0)
-    return Series(where, means, theory_x[shown], theory[shown], fitted=fitted)
+    return Series({}, means, theory_x[shown], theory[shown], fitted=fitted)
 
 
 def theory_exponent(rows: pd.DataFrame, x: str, metric: str) -> float:
@@ -113,8 +113,7 @@ ANALYSIS = Analysis(
     optional=allowed.BY_LEVEL,
     columns=(
         *("bend", "bend_high", "bend_low", "bend_p", "bend_p_holm", "bends", "closed_form", "draws", "exponent"),
-        *("first", "geometric_mean", "high", "last", "low", "note", "p_if_it_has_none", "points", "prefactor"),
-        *("reason", "theory", "values"),
+        *("first", "geometric_mean", "last", "note", "p_if_it_has_none", "points", "prefactor", "values"),
     ),
     along="x",
     means_only=True,

@@ -30,45 +30,43 @@ SOURCE = "zero"
 def run(question: Question) -> Finding:
     """The measured and the predicted zero of a metric over x, one pair per setting."""
     x, keys = question.x, question.keys(question.x)
-    settings = [(where, *both_places(part, question)) for where, part in groups(question.rows, keys)]
-    whole = pd.DataFrame([{**where, **row} for where, row, *_ in settings])
+    whole = pd.DataFrame([{**where, **both_places(part, question)} for where, part in groups(question.rows, keys)])
     edges, seeds = edges_of(question.rows, x), int(question.rows["seed"].nunique())
-    names, rows = ("estimate", "low", "high", *PREDICTED, "ratio", "draws"), []
-    for where, row, of_zero, of_meeting in settings:
-        result, reason = judged(row), of_zero if np.isfinite(row["predicted"]) else of_meeting
-        missing = result == Outcome.UNDECIDED and np.isfinite(row["predicted"])  # the measured place
+    names, rows = (*keys, "estimate", "low", "high", *PREDICTED, "ratio", "draws"), []
+    for row in whole.to_dict("records"):
+        predicted = np.isfinite(row["predicted"])
+        result, reason = judged(row), row["reason" if predicted else "predicted_reason"]
+        missing = result == Outcome.UNDECIDED and predicted  # the measured place
         decides = needed(outcome(row["status"], reason) if missing else result, reason, *edges, seeds)
-        rows.append({**where, **{name: row[name] for name in names}, "outcome": result, "reason": reason, **decides})
+        rows.append({**{name: row[name] for name in names}, "outcome": result, "reason": reason, **decides})
     return question.finding(
         "predicted_boundary",
         rows,
         keys,
         facts={"law": question.options["law"], "meets": question.options["meets"]},
-        tables={f"{question.name}_places": whole},
-        plots=lambda: plots(question, whole.assign(reason=[one for *_, one, _ in settings]), keys),
+        tables={f"{question.name}_places": whole.drop(columns=["reason", "predicted_reason"])},
+        plots=lambda: plots(question, whole, keys),
     )
 
 
-def both_places(rows: pd.DataFrame, question: Question) -> tuple[dict[str, Any], str, str]:
-    """(the measured and the predicted place of one setting, and whether their intervals are apart; the reason of the
-    measured one; that of the predicted one)."""
+def both_places(rows: pd.DataFrame, question: Question) -> dict[str, Any]:
+    """The measured and the predicted place of one setting, and whether their intervals are apart."""
     x, metric, level = question.x, question.metric, question.level
     scale, log = slice_scale(rows, None, metric, question.workload), question.workload.logarithmic(x)
     zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
     law, meets = str(question.options["law"]), str(question.options["meets"])
     meeting = fit_meeting(rows, x, law, meets, "seed", level)
-    row = {
+    predicted = (meeting.place, meeting.low, meeting.high, meeting.beyond)
+    return {
         **{name: zero[name] for name in MEASURED},
-        "predicted": meeting.place,
-        "predicted_low": meeting.low,
-        "predicted_high": meeting.high,
-        "beyond": meeting.beyond,
+        **dict(zip(PREDICTED, predicted, strict=True)),
         "predicted_note": meeting.note,
         "ratio": meeting.place / zero["estimate"],
         "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
         "draws": meeting.draws,
+        "reason": str(zero["reason"]),
+        "predicted_reason": str(meeting.reason),
     }
-    return row, str(zero["reason"]), str(meeting.reason)
 
 
 def judged(row: dict[str, Any]) -> Outcome:
@@ -87,21 +85,15 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
     along = next((key for key in keys if is_number(question.rows, key) and whole[key].nunique() > 1), None)
     if along is None:
         return []
-    one, others = whole, [key for key in keys if key != along]
-    for key in others:
-        one = one[one[key] == one[key].iloc[0]]
+    others = [key for key in keys if key != along]
+    where = {key: whole[key].iloc[0] for key in others}
+    one = whole[(whole[others] == pd.Series(where, dtype=object)).all(axis=1)]
     one = with_outcomes(one, edges_of(question.rows, x))
-    guess = one[[along]].assign(
-        outcome=np.where(np.isfinite(one["predicted"]), Outcome.LOCATED, Outcome.UNDECIDED),
-        estimate=one["predicted"],
-        low=one["predicted_low"],
-        high=one["predicted_high"],
-    )
-    nothing = np.empty(0)
-    lines = [
-        PlaceLine({SOURCE: name}, table, nothing, nothing) for name, table in (("measured", one), ("predicted", guess))
-    ]
-    where = {key: one[key].iloc[0] for key in others}
+    columns = {"predicted": "estimate", "predicted_low": "low", "predicted_high": "high"}
+    guess = one[[along, *columns]].rename(columns=columns)
+    guess["outcome"] = np.where(np.isfinite(guess["estimate"]), Outcome.LOCATED, Outcome.UNDECIDED)
+    places, nothing = {"measured": one, "predicted": guess}, np.empty(0)
+    lines = [PlaceLine({SOURCE: name}, table, nothing, nothing) for name, table in places.items()]
     return [PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, along, question.metric, "zero", len(lines))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -31,9 +30,9 @@ def run(question: Question) -> Finding:
     keys = [key for key in all_keys(good, question.workload, x, [*question.by, unit], question.design) if key != unit]
     values, settings = list[dict[str, Any]](), list[dict[str, Any]]()
     for where, part in groups(good, [*keys, x]):
-        rows = of_group(part, metric, predictors, unit, question.level)
+        rows, best = of_group(part, metric, predictors, unit, question.level)
         values += [{**where, **row} for row in rows]
-        settings.append({**where, **setting(rows)})
+        settings.append({**where, **best})
     table = pd.DataFrame(values)
     name, units = question.name, int(table["units"].max())
 
@@ -52,37 +51,31 @@ def run(question: Question) -> Finding:
     )
 
 
-def of_group(rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float) -> list[dict[str, Any]]:
-    """One row per predictor: R², its interval, and by how much it is above or below that of the first predictor."""
+def of_group(
+    rows: pd.DataFrame, metric: str, predictors: list[str], unit: str, level: float
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """(one row per predictor: R², its interval, by how much it is above or below that of the first predictor, and
+    whether it is clearly the best; the row of the finding, which has the best one)."""
     shaped = {
         name: rows.pivot_table(index="seed", columns=unit, values=name, dropna=False).to_numpy(float)
         for name in dict.fromkeys((metric, *predictors))
     }
-    y, first = shaped[metric], shaped[predictors[0]]
-    out = []
+    (first, *_), y, out = predictors, shaped[metric], list[dict[str, Any]]()
     for name in predictors:
-        more, low, high = r_squared.difference(shaped[name], first, y, level) if name != predictors[0] else (0.0,) * 3
-        one = r_squared.explained(shaped[name], y, level)
-        out.append({"predictor": name, **vars(one), "more": more, "more_low": low, "more_high": high, "best": False})
+        more = (0.0,) * 3 if name == first else r_squared.difference(shaped[name], shaped[first], y, level)
+        above = dict(zip(("more", "more_low", "more_high"), more, strict=True))
+        out.append({"predictor": name, **vars(r_squared.explained(shaped[name], y, level)), **above, "best": False})
     finite = [one for one in out if np.isfinite(one["r_squared"])]
-    if len(finite) > 1:
-        top = max(finite, key=lambda one: one["r_squared"])
-        top["best"] = all(one["high"] < top["low"] for one in finite if one is not top)
-    return out
-
-
-def setting(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row of one setting: its best predictor. rows: one per predictor, of `of_group`."""
-    finite = [one for one in rows if np.isfinite(one["r_squared"])]
     if not finite:
-        first = rows[0]
-        few = takes(Needed.MORE_UNITS, first["units"]) if first["reason"] == Reason.TOO_FEW_UNITS else {}
-        return {"outcome": Outcome.UNDECIDED, "reason": first["reason"], "units": first["units"], **few}
+        reason, units = out[0]["reason"], out[0]["units"]
+        few = takes(Needed.MORE_UNITS, units) if reason == Reason.TOO_FEW_UNITS else {}
+        return out, {"outcome": Outcome.UNDECIDED, "reason": reason, "units": units, **few}
     top = max(finite, key=lambda one: one["r_squared"])
+    top["best"] = len(finite) > 1 and all(one["high"] < top["low"] for one in finite if one is not top)
     row = {"estimate": top["r_squared"], **{name: top[name] for name in ("low", "high", "predictor", "units", "draws")}}
-    if len(finite) == 1 or top["best"]:
-        return {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
-    return {**row, "outcome": Outcome.UNCLEAR, **takes(Needed.MORE_UNITS, top["units"])}
+    if top["best"] or len(finite) == 1:
+        return out, {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
+    return out, {**row, "outcome": Outcome.UNCLEAR, **takes(Needed.MORE_UNITS, top["units"])}
 
 
 def line(predictor: str, table: pd.DataFrame, x: str) -> Series:

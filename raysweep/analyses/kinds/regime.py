@@ -12,9 +12,8 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
-from raysweep.analyses.movement import moves
 from raysweep.analyses.outcomes import outcome, takes, with_outcomes
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined, moves
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import (
     CellMeans,
@@ -59,7 +58,7 @@ def run(question: Question) -> Finding:
     metrics = list(dict.fromkeys([metric, *metrics_of(question.options)]))
     # A loss that the base model has too is the pretraining loss: fine-tuning changes it.
     pretraining = next((name for name in metrics[1:] if base_metric(name, question.workload)), "")
-    rows, keys = question.rows, [key for key in question.keys(lr, length) if key != length]
+    rows, keys = question.rows, question.keys_besides(lr, length)
     frame = with_choice(rows, lr, keys)
     parts = list(groups(frame, keys))
     turns = {name: better_extremum(name, question.workload) for name in metrics}
@@ -118,9 +117,7 @@ def run(question: Question) -> Finding:
 
 def rates_line(where: Where, one: Regime, length: str, edges: tuple[float, float]) -> PlaceLine:
     """The best rates over the lengths that are finite and above 0, and the power law where its slope decides.
-
-    edges: the smallest and the largest rate.
-    """
+    edges: the smallest and the largest rate."""
     table = with_outcomes(positive(one.optimum.table, length), edges)
     decides = one.verdict != Verdict.UNDETERMINED and np.isfinite(one.slope) and len(table)
     ends = table[length].to_numpy(float)[[0, -1] if decides else []]

@@ -22,8 +22,6 @@ from raysweep.workloads.declaration import Workload
 
 FEWEST = 3
 """Cells of a draw below which it has no rank correlation."""
-
-
 Rank = dict[str, Any]
 """A rank correlation as a row of the table, see `ranked`."""
 
@@ -84,10 +82,8 @@ def run(question: Question) -> Finding:
 
 def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
-    row = {
-        "estimate": one["rank_correlation"],
-        **{key: one[key] for key in ("low", "high", "reason", "draws", "cells")},
-    }
+    names = {"estimate": "rank_correlation"} | {name: name for name in ("low", "high", "reason", "draws", "cells")}
+    row = {name: one[column] for name, column in names.items()}
     outcome = side(row["low"], row["high"])
     if outcome == Outcome.UNDECIDED and np.isfinite(row["estimate"]):
         outcome = Outcome.MEASURED
@@ -151,19 +147,15 @@ def without_result(draws: int, cells: int) -> Rank:
 
 def cloud(rows: pd.DataFrame, x: str, y: str, where: Where, workload: Workload) -> Cloud:
     """The cells of one group as points with error bars."""
-    rows = rows.assign(_heavy=heavy_rows(rows, y, workload))
-    grouped = rows.groupby("_cell")
+    grouped = rows.assign(_heavy=heavy_rows(rows, y, workload)).groupby("_cell")
     heavy = grouped["_heavy"].any().to_numpy()
-    middle, spread = [], []
-    for metric in (x, y):
-        mean, error = grouped[metric].mean().to_numpy(float), grouped[metric].sem().to_numpy(float)
-        error = half_width(LEVEL, error, grouped[metric].count().to_numpy())
-        if metric == y:
-            mean = np.where(heavy, grouped[metric].median().to_numpy(float), mean)
-            error = np.where(heavy, 0.0, error)
-        middle.append(mean)
-        spread.append(np.nan_to_num(error))
-    return Cloud(where, middle[0], middle[1], spread[0], spread[1], heavy)
+    means = [grouped[metric].mean().to_numpy(float) for metric in (x, y)]
+    errors = [
+        np.nan_to_num(half_width(LEVEL, grouped[metric].sem().to_numpy(float), grouped[metric].count().to_numpy()))
+        for metric in (x, y)
+    ]
+    middle = np.where(heavy, grouped[y].median().to_numpy(float), means[1])
+    return Cloud(where, means[0], middle, errors[0], np.where(heavy, 0.0, errors[1]), heavy)
 
 
 ANALYSIS = Analysis(
@@ -172,5 +164,5 @@ ANALYSIS = Analysis(
     run=run,
     required={"x": checks.metric, "y": checks.metric},
     optional={"by": allowed.axes, "sample": allowed.sample},
-    columns=(*MEANS, "cells", "group", "high", "low", "note", "rank_correlation", "reason"),
+    columns=(*MEANS, "cells", "group", "note", "rank_correlation"),
 )

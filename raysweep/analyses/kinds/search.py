@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import about, differences, outcome, ranked, with_intervals
+from raysweep.analyses.kinds.best import ROW, about, differences, outcome, ranked, with_intervals
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
@@ -90,20 +90,6 @@ class ImportancePlot(Plot):
 
 
 @dataclass(frozen=True, eq=False)
-class Parallel:
-    """Parallel coordinates, which the page draws: each configuration is a line through its places on all axes, of which
-    the metric is the last; the best first.
-
-    columns: the values on each axis, None where inactive. places: (configurations, axes), NaN where inactive.
-    """
-
-    metric: str
-    axes: Sequence[Axis]
-    columns: Sequence[Sequence[Any]]
-    places: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class StoppedPlot(Plot):
     """The learning curves of runs: (ok, stopped or lost; steps; values)."""
 
@@ -122,7 +108,6 @@ def run(question: Question) -> Finding:
     table = means_table(rows, keys, metric, workload)
     most = 2 * table["draws"] >= table["computed"]
     table = table[most] if most.any() else table
-    largest = question.turn == "max"
     table, drawn = ranked(question, keys, table)
     others = others_of(question)
     table = with_intervals(question, table, drawn).merge(others_table(question, keys, others), on=keys, how="left")
@@ -132,9 +117,12 @@ def run(question: Question) -> Finding:
     one_draw = bool((table["draws"] < 2).all()) and drawn is None
     apart = differences(question, keys, table, drawn)
     outcomes = [outcome(other, k, draws) for k, (other, draws) in enumerate(zip(apart, table["draws"], strict=True))]
-    places = {axis.name: k for k, axis in enumerate(axes)}
-    axes = [axes[places[name]] for name in shares] if shares else axes
-    best = [_row(shown.loc[k], keys, others, outcomes[k], one_draw) for k in range(min(SHOWN, len(shown)))]
+    axes = sorted(axes, key=lambda axis: list(shares).index(axis.name)) if shares else axes
+    names = [*keys, *ROW, *(f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high"))]
+    best = [
+        {name: cell[name] for name in names if name in cell} | ({"outcome": Outcome.MEASURED} if one_draw else told)
+        for cell, told in zip(shown.head(SHOWN).to_dict("records"), outcomes, strict=False)
+    ]
     tables = {f"{question.name}_cells": shown}
     if shares:
         tables[f"{question.name}_importance"] = pd.DataFrame({"axis": shares.keys(), "importance": shares.values()})
@@ -152,16 +140,9 @@ def run(question: Question) -> Finding:
             "elsewhere": elsewhere(table, others[:OTHERS], workload),
         },
         tables=tables,
-        plots=lambda: plots_of(question, keys, shown, axes, shares, largest),
-        explored=[lambda: explored(parallel(metric, shown, axes))] if len(axes) > 1 else [],
+        plots=lambda: plots_of(question, keys, shown, axes, shares),
+        explored=[lambda: parallel(metric, shown, axes)] if len(axes) > 1 else [],
     )
-
-
-def _row(cell: pd.Series, keys: Sequence[str], others: Sequence[str], outcome: Mapping[str, Any], one: bool) -> Any:
-    named = [f"{other}_{end}" for other in others[:OTHERS] for end in ("mean", "low", "high")]
-    row = {name: cell[name] for name in (*keys, "theory", "draws", *named) if name in cell}
-    row |= {name: cell[name] for name in ("estimate", "low", "high")}
-    return {**row, **({"outcome": Outcome.MEASURED} if one else outcome)}
 
 
 def elsewhere(table: pd.DataFrame, others: Sequence[str], workload: Workload) -> dict[str, tuple[str, int]]:
@@ -213,26 +194,26 @@ def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tupl
     finite = np.isfinite(value)
     state = np.select([finite & (status == OK), finite & (status == STOPPED)], ["ok", "stopped"], LOST)
     at = rows["cell"].factorize()[0] + 1
-    top = rows[keys].merge(best[keys].assign(_first=True), on=keys, how="left")["_first"].notna().to_numpy()
-    return (Runs(at, np.where(state == LOST, np.nan, value), state, top, question.turn), rows, order)
+    top = among(rows, best, keys)
+    return Runs(at, np.where(state == LOST, np.nan, value), state, top, question.turn), rows, order
+
+
+def among(rows: pd.DataFrame, some: pd.DataFrame, keys: Sequence[str]) -> np.ndarray:
+    """Whether the configuration of each row is one of some."""
+    marked = some[keys].drop_duplicates().assign(_some=True)
+    return rows[keys].merge(marked, on=keys, how="left")["_some"].notna().to_numpy()
 
 
 def plots_of(
-    question: Question,
-    keys: list[str],
-    cells: pd.DataFrame,
-    axes: Sequence[Axis],
-    shares: Mapping[str, float],
-    largest: bool,
+    question: Question, keys: list[str], cells: pd.DataFrame, axes: Sequence[Axis], shares: Mapping[str, float]
 ) -> list[Plot]:
     """The objective over the axes, the most important one first, over time, and of runs that were stopped early."""
     name, metric = question.name, question.metric
     runs, rows, order = runs_of(question, keys, cells.head(SHOWN))
-    counted = set(cells[keys].itertuples(index=False, name=None))
-    inside = np.array([one in counted for one in rows[keys].itertuples(index=False, name=None)]) & (runs.state == OK)
+    inside = among(rows, cells, keys) & (runs.state == OK)
     at = np.unique(runs.at[inside])
     means = np.array([runs.value[inside & (runs.at == one)].mean() for one in at])
-    best = (np.maximum if largest else np.minimum).accumulate(means)
+    best = (np.maximum if question.turn == "max" else np.minimum).accumulate(means)
     out: list[Plot] = []
     if shares:
         kind = next((axis.name for axis in axes[1:] if 1 < len(axis.values) <= KINDS), "")
@@ -250,52 +231,46 @@ def stopped_plots(question: Question) -> list[StoppedPlot]:
     """The learning curves of all runs if some were stopped early; empty without any, or if nothing was logged."""
     if question.curves is None or not (question.rows["status"] == STOPPED).any():
         return []
-    points = question.curves()
+    points = question.curves().merge(question.rows[["cell", "seed"]].drop_duplicates(), on=["cell", "seed"])
     stopping = [(space.get("early_stopping") or {}).get("metric") for space in question.design.spaces]
-    metric = next((one for one in (*stopping, question.metric) if one and one in points), None)
-    if metric is None:
-        return []
-    points = points[np.isfinite(points[metric].astype(float))]
-    points = points.merge(question.rows[["cell", "seed"]].drop_duplicates(), on=["cell", "seed"])
+    metric = next((one for one in (*stopping, question.metric) if one and one in points), "")
+    points = points[np.isfinite(points[metric].astype(float))] if metric else points.iloc[:0]
     if points.empty:
         return []
     stage = str(points["stage"].iloc[-1])
+    points = points[points["stage"] == stage]
+    states = points["status"].where(points["status"].isin([OK, STOPPED]), LOST)
     curves = [
-        (
-            state if (state := str(one["status"].iloc[0])) in (OK, STOPPED) else LOST,
-            one[STEP].to_numpy(float),
-            one[metric].to_numpy(float),
-        )
-        for _, one in points[points["stage"] == stage].groupby(["sweep", "cell", "seed"], sort=False)
+        (state, one[STEP].to_numpy(float), one[metric].to_numpy(float))
+        for (*_, state), one in points.groupby(["sweep", "cell", "seed", states], sort=False)
     ]
     return [StoppedPlot(f"{question.name}_stopped", metric, stage, curves)]
 
 
-def parallel(metric: str, cells: pd.DataFrame, axes: Sequence[Axis]) -> Parallel:
-    """The best `LINES` configurations as lines. cells: the best first."""
+def parallel(metric: str, cells: pd.DataFrame, axes: Sequence[Axis]) -> dict[str, Any]:
+    """Parallel coordinates, which the page draws: each of the best `LINES` configurations is a line through its places
+    on all axes, the last of which is the metric.
+
+    Per axis its ticks [place, text], per configuration its places (None where inactive) and its values as text.
+    cells: the best first.
+    """
     shown = cells.head(LINES)
     means = shown["mean"].to_numpy(float)
     low, high = float(means.min()), float(means.max())
     last = Axis(metric, (), low, high if high > low else low + 1.0, low > 0 and bool(asinh_width(means)))
-    columns = [*(shown[axis.name].tolist() for axis in axes), means.tolist()]
-    places = np.column_stack([axis.places(column) for axis, column in zip((*axes, last), columns, strict=True)])
-    return Parallel(metric, [*axes, last], columns, places)
-
-
-def explored(plot: Parallel) -> dict[str, Any]:
-    """What a page draws of parallel coordinates: per axis its ticks [place, text], per configuration its places (None
-    where inactive) and its values as text."""
-    texts = [["–" if value is None else number(value) for value in column] for column in plot.columns]
+    shown, axes = shown.assign(**{metric: means}), [*axes, last]
+    columns = [shown[axis.name].tolist() for axis in axes]
+    places = np.column_stack([axis.places(column) for axis, column in zip(axes, columns, strict=True)]).round(4)
     return {
         "form": "parallel",
-        "metric": plot.metric,
+        "metric": metric,
         "axes": [
             {"name": axis.name, "ticks": [[plain_number(round(at, 4)), number(value, 3)] for at, value in axis.ticks()]}
-            for axis in plot.axes
+            for axis in axes
         ],
         "lines": [
-            {"at": [plain_number(at) for at in row.round(4)], "texts": list(words)}
-            for row, words in zip(plot.places, zip(*texts, strict=True), strict=True)
+            {"at": list(map(plain_number, at)), "texts": ["–" if value is None else number(value) for value in values]}
+            for at, values in zip(places, zip(*columns, strict=True), strict=True)
         ],
     }
 
@@ -305,5 +280,5 @@ ANALYSIS = Analysis(
     question="Which configuration is best for {metric}, and which axes matter?",
     run=run,
     required={"metric": checks.metric},
-    columns=(*MEANS, "axis", "high", "importance", "low"),
+    columns=(*MEANS, "axis", "importance"),
 )

@@ -23,7 +23,7 @@ class ShiftPlot(Plot):
 def run(question: Question) -> Finding:
     """The factor of each setting against the first one of the design."""
     x, metric, over = question.x, question.metric, str(question.options["over"])
-    keys = [key for key in question.keys(x, over) if key != over]
+    keys = question.keys_besides(x, over)
     parts = list(groups(question.rows, keys))
     if len(parts) < 2:
         return nothing(question, "shift", Nothing.ONE_SETTING, metric=metric, x=x)
@@ -58,7 +58,7 @@ ANALYSIS = Analysis(
     run=run,
     required={**allowed.METRIC_X, "over": allowed.number_axis},
     optional=allowed.BY_LEVEL,
-    columns=("draws", "factor", "high", "left_out", "low", "setting", "shown", "slices", "values_averaged"),
+    columns=("draws", "factor", "left_out", "setting", "shown", "slices", "values_averaged"),
     along="x",
     above=0.0,
 )
