@@ -43,12 +43,11 @@ class Answer:
     def _repr_html_(self) -> str:
         lines = [f"<p><b>{html.escape(self.sentence)}</b></p>"]
         lines += [f"<p>{html.escape(note)}</p>" for note in notes(self.finding, self.workload)]
-        every = len(self.finding.table)
-        if every:
+        if every := len(self.finding.table):
             table = table_of(self.finding, self.workload, range(min(every, SHOWN_ROWS)))
-            head = "".join(f"<th>{html.escape(text)}</th>" for text in table.head)
-            rows = ["".join(f"<td>{html.escape(text)}</td>" for text in row) for row in table.rows]
-            lines.append(f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
+            cells = [("th", table.head), *(("td", row) for row in table.rows)]
+            rows = ["".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in row) for tag, row in cells]
+            lines.append(f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
         if every > SHOWN_ROWS:
             lines.append(f"<p>and {every - SHOWN_ROWS:,} more in <code>.table</code></p>")
         return "\n".join(lines)

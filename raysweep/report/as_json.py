@@ -56,10 +56,7 @@ def as_json(finding: Finding) -> dict[str, Any]:
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """One object per row, in types that JSON has."""
-    columns = {
-        str(name): [one if type(one) is float and abs(one) < math.inf else plain(one) for one in table[name].tolist()]
-        for name in table.columns  # most are numbers
-    }
+    columns = {str(name): list(map(plain, table[name].tolist())) for name in table.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

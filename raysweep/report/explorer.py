@@ -26,27 +26,26 @@ def labelled(data: Mapping[str, Any], finding: Finding, workload: Workload) -> d
         return {**data, "axes": axes, "metric": called(data["metric"], workload), "settings": ()}
     names = [key["name"] for key in data["keys"]]
     numbers = [key["name"] for key in data["keys"] if key["number"]]
-    varied = [
-        name for name in names if len({labels([one["values"][names.index(name)]]) for one in data["settings"]}) > 1
-    ]
-    rows = [one["row"] for one in data["settings"] if one["row"] is not None]
-    table = table_of(finding, workload, rows) if rows else None
-    lines = dict(zip(rows, table.rows, strict=True)) if table else {}
-    keys = varying([key for key in finding.keys if key != "axis"], finding.table)
-    first = int(bool(keys) and finding.kind != "search")
-    out = []
+    texts = zip(*(labels(one["values"]) for one in data["settings"]), strict=True)
+    varied = [name for name, column in zip(names, texts, strict=False) if len(set(column)) > 1]
+    rows, lines, out = [one["row"] for one in data["settings"] if one["row"] is not None], dict[int, list[str]](), []
+    if rows:
+        table = table_of(finding, workload, rows)
+        keys = varying([key for key in finding.keys if key != "axis"], finding.table)
+        first = int(bool(keys) and finding.kind != "search")  # without the setting
+        for row, line in zip(rows, table.rows, strict=True):
+            pairs = list(zip(table.head, line, strict=True))[first:]
+            lines[row] = [f"{head}: {text}." for head, text in pairs if text != "–"]
     for one in data["settings"]:
         values = dict(zip(names, one["values"], strict=True))
         more: dict[str, Any] = {}
-        if one["row"] is not None and table is not None:
-            row = finding.table.iloc[one["row"]]
-            texts = list(zip(table.head, lines[one["row"]], strict=True))[first:]  # without the setting
-            more["lines"] = [f"{head}: {text}." for head, text in texts if text != "–"]
+        if one["row"] is not None:
+            more["lines"] = lines[one["row"]]
             if finding.kind in IN_X:
+                row = finding.table.iloc[one["row"]]
                 at = row["estimate"], row["low"], row["high"], row["theory"]
-                place = [plain_number(float(f"{value:.6g}")) for value in at]
-                located = row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"])
-                more |= {"place": place, "located": bool(located)}
+                more["place"] = [plain_number(float(f"{value:.6g}")) for value in at]
+                more["located"] = bool(row["outcome"] == Outcome.LOCATED and np.isfinite(row["estimate"]))
         out.append(
             {
                 **{key: value for key, value in one.items() if key not in ("row", "values")},

@@ -39,25 +39,21 @@ def free(path: Path) -> Path:
     return path
 
 
-def record(home: Path, files: Iterable[Path]) -> None:
-    """Write the names and digests of this report's files into the list."""
-    written = {path.relative_to(home).as_posix(): digest(path) for path in files}
-    free(home / NAME).write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def remove_stale(home: Path, files: Iterable[Path]) -> None:
-    """Delete figures and tables of an earlier report that are not in `files`, unless they were changed since then."""
+def settle(home: Path, files: Iterable[Path]) -> None:
+    """Delete figures and tables of an earlier report that are not in `files`, unless they were changed since then, and
+    write the names and digests of this report's files into the list."""
     try:
         earlier = json.loads((home / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return
-    kept = {path.relative_to(home).as_posix() for path in files}
-    for name, written in earlier.items() if isinstance(earlier, dict) else ():
+        earlier = {}
+    written = {path.relative_to(home).as_posix(): digest(path) for path in files}
+    for name, known in earlier.items() if isinstance(earlier, dict) else ():
         path = home / name
-        if name in kept or not STALE.fullmatch(name) or path.is_symlink() or not path.is_file():
+        if name in written or not STALE.fullmatch(name) or path.is_symlink() or not path.is_file():
             continue
-        if digest(path) == written:
+        if digest(path) == known:
             path.unlink()
+    free(home / NAME).write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def digest(path: Path) -> str:

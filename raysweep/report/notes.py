@@ -40,11 +40,9 @@ def asked_by(kind: str, names: Mapping[str, Any], workload: Workload) -> str:
 
 def headings_of(findings: Sequence[Finding], workload: Workload) -> list[str]:
     """What each finding answers: its question, with its title if others have this question; else its title."""
-    asked, out = Counter(one.question for one in findings), list[str]()
-    for one in findings:
-        alone = one.question and asked[one.question] == 1
-        out.append(one.question if alone else f"{one.question} {title(one, workload)}".strip())
-    return out
+    asked = Counter(one.question for one in findings if one.question)
+    own = [one.question if asked[one.question] == 1 else f"{one.question} {title(one, workload)}" for one in findings]
+    return list(map(str.strip, own))
 
 
 def notes(finding: Finding, workload: Workload) -> list[str]:

@@ -69,16 +69,14 @@ def to_html(page: Mapping[str, Any], folder: Path) -> str:
     from markupsafe import Markup
 
     brushed = any(one.get("form") == "parallel" for part in page["parts"] for one in part.explored)
-    style, *scripts = (
-        (TEMPLATES / name).read_text(encoding="utf-8")
-        for name in ("report.css", *["parallel.js"] * brushed, "report.js")
-    )
-    style, script = Markup(style), Markup("".join(scripts))
+    names = ("report.css", *["parallel.js"] * brushed, "report.js")
+    style, *scripts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+    script = "".join(scripts)
     template = _environment(markdown=False).get_template("report.html")
     return template.render(
         page=page,
-        style=style,
-        script=script,
+        style=Markup(style),
+        script=Markup(script),
         policy=policy(script),
         embedded=lambda picture: embedded(folder / picture.file),
         data=lambda value: Markup(in_element(value)),

@@ -18,7 +18,7 @@ from raysweep.analyses.prepared import each_once
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
-from raysweep.report import file_names
+from raysweep.report import file_names, set_up
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
@@ -27,9 +27,7 @@ from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import EFFECTS, SOURCES
-from raysweep.report.provenance import provenance, resolved, rows_words, seeds_words
 from raysweep.report.sentences import sentence, undecided
-from raysweep.report.set_up import first_of, question, set_up, varied_in_short
 from raysweep.report.tables import FIRST, first_table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
@@ -101,7 +99,7 @@ def write_report(
     several = len(spaces) > 1
     names = tuple(map(str, dict.fromkeys(frame["sweep"]))) if several else (about.sweep,)
     design, workload = designed(spaces, names)
-    rows = each_once(frame, ["cell", "seed"]) if {"cell", "seed"} <= set(frame.columns) else frame
+    rows = each_once(frame, ["cell", "seed"])
     steps = 2 * (len(design.analyses()) + several)
     on_step(0, steps)
     with helped():
@@ -109,7 +107,7 @@ def write_report(
         if several:
             findings.insert(0, compared(frame, design, workload))
             on_step(len(findings), steps)
-        findings.sort(key=lambda one: first_of(one.question or one.kind == KIND, one.kind))
+        findings.sort(key=lambda one: set_up.first_of(one.question or one.kind == KIND, one.kind))
         findings[1:] = sorted(findings[1:], key=undecided)
         findings = with_file_names(findings)
         pairs = zip(headings_of(findings, workload), findings, strict=True)
@@ -126,8 +124,7 @@ def write_report(
     for name, text in texts.items():
         file_names.free(directory / name).write_text(text, encoding="utf-8")
         files.append(directory / name)
-    file_names.remove_stale(directory, files)
-    file_names.record(directory, files)
+    file_names.settle(directory, files)
     return Report(directory, findings, answer, files)
 
 
@@ -143,11 +140,10 @@ def with_file_names(findings: Sequence[Finding]) -> list[Finding]:
 def _write_tables(findings: Sequence[Finding], directory: Path) -> list[Path]:
     """Write tables/NAME.csv of every finding; returns the files."""
     file_names.free(directory / "tables").mkdir(parents=True, exist_ok=True)
-    files = []
-    for finding in findings:
-        for name, table in finding.tables.items():
-            files.append(file_names.free(directory / "tables" / f"{name}.csv"))
-            table.to_csv(files[-1], index=False)
+    tables = {name: table for finding in findings for name, table in finding.tables.items()}
+    files = [file_names.free(directory / "tables" / f"{name}.csv") for name in tables]
+    for file, table in zip(files, tables.values(), strict=True):
+        table.to_csv(file, index=False)
     return files
 
 
@@ -156,10 +152,9 @@ def _draw(
 ) -> tuple[list[list[Picture]], list[Path]]:
     """Draw figures/NAME.png and .svg of every finding; returns the pictures by finding, and the files."""
     file_names.free(directory / "figures").mkdir(parents=True, exist_ok=True)
-    taken: set[str] = set()
-    pictures, jobs = list[list[Picture]](), []
-    for place_of, finding in enumerate(findings):
-        on_step(place_of)
+    taken, pictures, jobs = set[str](), list[list[Picture]](), []
+    for finding in findings:
+        on_step(len(pictures))
         pictures.append([])
         for name, figure, caption in drawn(finding, workload):
             stem = file_names.plain_name(name, taken)
@@ -221,35 +216,33 @@ def page_of(
         )
         room -= lines if lines <= room else 0
     folded(parts, findings, workload)
-    asked = question(design, workload)
+    asked = set_up.question(design, workload)
     shown = [asked, *(text for part in parts for text in (part.title, part.question))]
     cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
-    every = len(frame) + about.missing
-    one_seed = ", one seed" if "seed" in frame and frame["seed"].nunique() == 1 else ""
-    missing = f"{len(frame):,} of {counted(every, 'row')}{one_seed}" if about.missing else ""
+    one_seed = ", one seed" if frame["seed"].nunique() == 1 else ""
+    missing = f"{len(frame):,} of {counted(len(frame) + about.missing, 'row')}{one_seed}" if about.missing else ""
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]
     given = all(error_column(frame, one.metric, workload) for one in sure)
     early = missing and parts and not about.reload and undecided(findings[0])
     if early:  # later answers are folded, too
         parts[1:] = [replace(one, question="", first=None) for one in parts[1:]]
+    state = f"Incomplete: {missing}." if missing and not early else ""
     return {
         "sweep": about.sweep,
         "question": asked,
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
-        "set_up": varied_in_short(design, workload),
+        "set_up": set_up.varied_in_short(design, workload),
         "meanings": meanings(workload, None if top is None else findings[top], cited),
-        "rows": f"{seeds_words(frame)}; {rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
+        "rows": f"{set_up.rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
         "parts": parts,
         "warnings": about.warnings,
         "figure": None if top is None else pictures[top][0],
         "about": "" if top is None else f"part-{top}",
-        "state": f"Running: {missing}. This page reads itself again."
-        if about.reload
-        else f"Incomplete: {missing}." * bool(missing and not early),
+        "state": f"Running: {missing}. This page reads itself again." if about.reload else state,
         "reload": about.reload,
-        "details": set_up(design, workload),
-        "provenance": provenance(frame, design, about.facts),
-        "spaces": resolved(design),
+        "details": set_up.details(design, workload),
+        "provenance": set_up.provenance(frame, design, about.facts),
+        "spaces": set_up.resolved(design),
     }
 
 
@@ -261,9 +254,8 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
             parts[k] = replace(parts[k], question="")
         elif len(one.table) and undecided(one):
             about = called(one.metric if one.kind != "regime" else one.x, workload)
-            lines.setdefault(parts[k].sentence, {}).setdefault(
-                f"{EFFECTS.get(one.kind, plain(one.kind))} of {about}", k
-            )
+            name = f"{EFFECTS.get(one.kind, plain(one.kind))} of {about}"
+            lines.setdefault(parts[k].sentence, {}).setdefault(name, k)
             asked[k], parts[k] = parts[k].question, replace(parts[k], question="", first=None)
     for names in lines.values():
         first, *others = names.values()

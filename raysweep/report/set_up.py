@@ -1,18 +1,22 @@
-"""The question of a report and its set-up, in words."""
+"""The question of a report, its set-up, and where its numbers come from, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from raysweep import plain_json as json
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design, values_in
+from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of
 from raysweep.report.notes import asked_by
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.space.search_options import IMPORTED
-from raysweep.workloads.declaration import Workload
+from raysweep.workloads.declaration import STATUSES, Workload
 
 LISTED = 3
 """The most values of an axis that its short form lists."""
@@ -49,7 +53,7 @@ def _asked(kind: str, options: dict[str, Any], workload: Workload) -> str:
     return asked_by(registry.chosen(kind, options, workload).kind, {**options, "metric": metrics}, workload)
 
 
-def set_up(design: Design, workload: Workload) -> list[str]:
+def details(design: Design, workload: Workload) -> list[str]:
     """What was varied, the workload, and what the analysed metrics mean, a line each."""
     one = design.spaces[0] if len(design.spaces) == 1 else None  # keeps the repeated values of a zipped axis
     lines = []
@@ -147,3 +151,43 @@ def _axis_in_short(name: str, values: list[Any], workload: Workload) -> str:
     if len(values) <= LISTED:
         return f"{label} {', '.join(f'{in_short(value)}{degrees}' for value in values)}{'' if degrees else unit}"
     return f"{label} {in_short(min(values))}{degrees} to {in_short(max(values))}{unit}"
+
+
+def provenance(frame: pd.DataFrame, design: Design, facts: Sequence[str]) -> list[str]:
+    """Code version, computing time, sweeps, seeds and fixed parameters, a line each; then `facts`."""
+    versions = sorted(set(map(str, frame["code_version"]))) if "code_version" in frame.columns else ["unknown"]
+    seconds = f"; {number(frame['seconds'].sum(), 3)} s of computing" if "seconds" in frame.columns else ""
+    lines = [f"Code version {', '.join(versions)}; {counted(len(frame), 'row')}{seconds}."]
+    spaces = [str(space.get("name", "")) for space in design.spaces]
+    pairs = [f"{name} (space {space})" for name, space in zip(design.names, spaces, strict=True)]
+    lines.append(f"{'Sweep' if len(pairs) == 1 else 'Sweeps'}: {', '.join(pairs)}.")
+    varied = set(design.varied())
+    fixed = {name: value for name, value in (design.spaces[0].get("fixed") or {}).items() if name not in varied}
+    if fixed:
+        lines.append(f"Fixed: {', '.join(f'{plain(name)} {number(value)}' for name, value in fixed.items())}.")
+    listed_seeds = [list(space.get("seeds") or []) for space in design.spaces]
+    words = [f"{one[0]} … {one[-1]} ({len(one)})" if len(one) > 1 else f"{one[0]}" for one in listed_seeds if one]
+    if words:
+        lines.append(f"Seeds: {'; '.join(dict.fromkeys(words))}.")
+    return [*lines, *facts]
+
+
+def resolved(design: Design) -> list[str]:
+    """The resolved space of each sweep, as JSON."""
+    kept = [{key: value for key, value in space.items() if key != "description"} for space in design.spaces]
+    return [json.dumps(space, default=str, ensure_ascii=False) for space in kept]
+
+
+def rows_words(frame: pd.DataFrame) -> str:
+    """How many seeds the cells have, how many rows are ok, and which are in no mean and no fit."""
+    per_cell = frame.groupby("cell")["seed"].nunique()
+    cells = "no cell"
+    if len(per_cell):
+        fewest, most = int(per_cell.min()), int(per_cell.max())
+        seeds = counted(most, "seed") if fewest == most else f"{fewest} to {counted(most, 'seed')}"
+        cells = f"{counted(len(per_cell), 'cell')}, {seeds} each"
+    counts: dict[str, int] = {word: int((frame["status"] == word).sum()) for word in STATUSES}
+    bad = ", ".join(f"{count:,} {plain(word)}" for word, count in counts.items() if word != "ok" and count)
+    rows = counted(len(frame), "row")
+    ok = f"{counts['ok']:,} of {rows} ok (in no mean and no fit: {bad})" if bad else f"{rows}, all ok"
+    return f"{cells}; {ok}"
