@@ -129,7 +129,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
-    return _fitting(*(first + at for first in brief for at in wheres[0]))
+    text = _fitting(*(first + at for first in brief for at in wheres[0]))
+    return reduce(lambda text, other: _longer(text, other, "; {}"), rest(text)[-1], text)
 
 
 def unique(*texts: str) -> list[str]:
@@ -286,12 +287,12 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
 
 
 def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
-    """The place of a group: first the best, then places if a third of settings have one, if with bounds most of them
-    are known, or if most others are not clear, then the most frequent, of equals what is clear."""
-    counts = finding.table["outcome"].value_counts()
-    most = 2 * counts.reindex([Outcome.LOCATED, *BOUNDS], fill_value=0).sum() > len(finding.table)
-    most |= counts.index[0] == Outcome.UNCLEAR
-    located = group.outcome == Outcome.LOCATED and (most or 3 * group.count >= len(finding.table))
+    """The place of a group: first the best, then places if a third of settings have one, a sixth if with bounds most of
+    them are known, any if most others are not clear, then the most frequent, of equals what is clear."""
+    counts, every = finding.table["outcome"].value_counts(), len(finding.table)
+    most = 2 * counts.reindex([Outcome.LOCATED, *BOUNDS], fill_value=0).sum() > every
+    least = 0 if counts.index[0] == Outcome.UNCLEAR else every / 6 if most else every / 3
+    located = group.outcome == Outcome.LOCATED and group.count >= least
     rank = {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
     return rank, -group.count, group.outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED)
 
