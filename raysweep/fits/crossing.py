@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -78,9 +79,10 @@ def interpolated_crossing(
     if not roots:
         return None
     if kinked(u, values, int(np.clip(np.searchsorted(u, roots[0].estimate) - 1, j, k - 1))):
-        roots += [root for method in PROLONGED if (root := interpolated_root(method, *every))]
+        bent = [root for method in PROLONGED if (root := interpolated_root(method, *every))]
+        roots += [within(root, u[j], u[k], "low_simultaneous", "high_simultaneous") for root in bent]
     spread = max(root.estimate for root in roots) - min(root.estimate for root in roots)
-    return replace(joined(*roots), method_spread=spread)
+    return replace(within(joined(*roots), u[j], u[k], "low", "high"), method_spread=spread)
 
 
 def interpolated_root(
@@ -217,6 +219,12 @@ def joined(first: Crossing, *others: Crossing) -> Crossing:
         method_spread=max(part.method_spread for part in every),
         **because(next((part.reason for part in every if part.reason), Reason.NONE)),
     )
+
+
+def within(crossing: Crossing, first: float, last: float, *ends: str) -> Crossing:
+    """The crossing, of which these ends reach no farther than the two points at which the sign is clear."""
+    places: dict[str, Any] = {end: float(np.clip(getattr(crossing, end), first, last)) for end in ends}
+    return replace(crossing, **places)
 
 
 def kinked(u: np.ndarray, values: np.ndarray, cell: int) -> bool:
