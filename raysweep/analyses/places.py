@@ -39,13 +39,14 @@ from the best one to the last, and p of no turn."""
 
 @dataclass(frozen=True, eq=False)
 class PlaceLine:
-    """The places of one line. table: one row per value of the axis.
+    """The places of one line over an axis, `along`. table: one row per value of it.
 
     fine, expected: values of the axis, and the place of the closed form, or of a law, at each; NaN where it has none.
     band: of the law there, (2, len(fine)); empty without one.
     """
 
     where: Where
+    along: str
     table: pd.DataFrame
     fine: np.ndarray
     expected: np.ndarray
@@ -54,7 +55,7 @@ class PlaceLine:
 
 @dataclass(frozen=True, eq=False)
 class PlacesPlot(Plot):
-    """Places in x over another axis, `along`.
+    """Places in x over another axis, the same or another one in each panel.
 
     placed: what they are: zero, minimum, maximum or optimum, of the metric.
     every: how many lines there are; the panels may show fewer. constants: in x, by name.
@@ -62,7 +63,6 @@ class PlacesPlot(Plot):
 
     panels: Sequence[Panel[PlaceLine]]
     x: str
-    along: str
     metric: str
     placed: str
     every: int
@@ -235,7 +235,7 @@ def places_plot(
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
 
     def with_theory(where: Where, table: pd.DataFrame) -> PlaceLine:
-        return PlaceLine(where, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
+        return PlaceLine(where, along, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
     every = list(groups(whole, [*of_line, *of_panel]))
     tables = [(where, table) for where, table in every if table[along].nunique() > 1]
@@ -243,7 +243,7 @@ def places_plot(
         return []
     panels = laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
     name, constants = f"{question.name}_line", question.lines
-    return [PlacesPlot(name, panels, question.x, along, question.metric, placed, len(every), constants)]
+    return [PlacesPlot(name, panels, question.x, question.metric, placed, len(every), constants)]
 
 
 def curves_and_places(

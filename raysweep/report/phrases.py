@@ -260,7 +260,7 @@ LAWS: Mapping[str, tuple[str, str]] = {
 }
 """What a line through places is in a legend and a caption, by kind, if not the closed form."""
 
-MOVED = " Points are moved along the law to one value of {names}."
+MOVED = " Points are moved along the law to one value of each other axis."
 """What the points of a law over several axes are."""
 
 LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")

@@ -39,10 +39,10 @@ def test_the_law_of_a_sweep_with_one_run_per_cell():
     assert facts["one_out"]["inside"] >= 10
     assert facts["largest_out"] == {"inside": 3, "of": 3}
     assert (values["law_low"] < values["law_high"]).all()
-    by_width, by_tokens = laws[0].plots()
-    (panel,) = by_width.panels
-    (line,) = panel.lines
-    assert (by_width.along, by_tokens.along, panel.where, len(line.table)) == ("width", "tokens", {"tokens": 4e9}, 12)
+    (plot,) = laws[0].plots()
+    (line,), (by_tokens,) = (panel.lines for panel in plot.panels)
+    assert (line.along, by_tokens.along, len(line.table)) == ("width", "tokens", 12)
+    assert plot.panels[0].where == {"tokens": 4e9}
     drawn = np.interp(np.log(line.table["width"]), np.log(line.fine), np.log(line.expected))
     assert np.abs(np.log(line.table["estimate"]) - drawn).max() < 0.3  # those of other tokens differ by log 16^0.25
 

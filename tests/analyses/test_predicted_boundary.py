@@ -50,7 +50,7 @@ def test_a_law_without_a_slope_leaves_it_open():
 
 def test_both_places_stand_in_one_figure():
     (plot,) = finding_of(200.0).plots()
-    assert plot.along == "depth"
     measured, predicted = plot.panels[0].lines
+    assert measured.along == "depth"
     assert [line.where for line in (measured, predicted)] == [{"zero": "measured"}, {"zero": "predicted"}]
     assert predicted.table["estimate"].to_numpy() == pytest.approx([200, 200], rel=0.03)

@@ -123,8 +123,8 @@ def test_a_place_that_is_not_located_has_a_dotted_bar_where_it_may_lie():
             "draws": 4,
         }
     )
-    line = PlaceLine({}, table, table["depth"].to_numpy(float), np.full(4, np.nan))
-    plot = PlacesPlot("p", [Panel({}, [line])], "overlap_angle", "depth", "risk_finetune", "zero", 1)
+    line = PlaceLine({}, "depth", table, table["depth"].to_numpy(float), np.full(4, np.nan))
+    plot = PlacesPlot("p", [Panel({}, [line])], "overlap_angle", "risk_finetune", "zero", 1)
     finding = Finding("boundary", "b", as_table(table.to_dict("records"), ["depth"]), "risk_finetune", "overlap_angle")
     with styled():
         figure, caption = draw_places(plot, finding, TRANSFER)

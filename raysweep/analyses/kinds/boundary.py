@@ -237,7 +237,7 @@ def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Wh
         if other != along:
             rows = rows[rows[other] == table[other].iloc[0]]
     fine, roots = zeros_over(question, rows, along)
-    return PlaceLine(where, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
+    return PlaceLine(where, along, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
 
 def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:

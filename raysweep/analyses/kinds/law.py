@@ -166,9 +166,9 @@ def exponents_plot(question: Question, made: Laws, rows: Sequence[Mapping[str, A
 
 
 def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
-    """The best values over each axis, with the law and the interval of a new setting. Values are moved along the law to
-    one of the middle values of the other axes."""
-    out, lr = list[PlacesPlot](), str(question.options["lr"])
+    """The best values over each axis in a panel of its own, with the law and the interval of a new setting. Values are
+    moved along the law to one of the middle values of the other axes."""
+    panels = list[Panel[PlaceLine]]()
     tail, rng = (1 - question.level) / 2, np.random.default_rng(0)
     laws = [one for one in made.laws if not one[1].reason]
     shown = [(where, law, part[part["_used"]]) for where, law, part in spread(laws, LINES)]
@@ -184,10 +184,10 @@ def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
             powers = dict(zip(made.over, law.exponents()[1], strict=True))
             moved = np.prod([(at[one] / used[one]) ** powers[one] for one in at], axis=0)
             table = used.assign(**{end: used[end] * moved for end in ("estimate", "low", "high")})
-            lines.append(PlaceLine(where, table, fine, np.exp(np.median(places, axis=0)), band))
-        name = f"{question.name}_{axis}"
-        out.append(PlacesPlot(name, [Panel(at, lines)], lr, axis, question.metric, "optimum", len(laws)))
-    return out
+            lines.append(PlaceLine(where, axis, table, fine, np.exp(np.median(places, axis=0)), band))
+        panels.append(Panel(at, lines))
+    plot = PlacesPlot(f"{question.name}_line", panels, question.options["lr"], question.metric, "optimum", len(laws))
+    return [plot] if panels else []
 
 
 def number_axes(value: Any, path: str, context: Context) -> Any:

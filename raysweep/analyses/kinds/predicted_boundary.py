@@ -93,8 +93,8 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
     guess = one[[along, *columns]].rename(columns=columns)
     guess["outcome"] = np.where(np.isfinite(guess["estimate"]), Outcome.LOCATED, Outcome.UNDECIDED)
     places, nothing = {"measured": one, "predicted": guess}, np.empty(0)
-    lines = [PlaceLine({SOURCE: name}, table, nothing, nothing) for name, table in places.items()]
-    return [PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, along, question.metric, "zero", len(lines))]
+    lines = [PlaceLine({SOURCE: name}, along, table, nothing, nothing) for name, table in places.items()]
+    return [PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, question.metric, "zero", len(lines))]
 
 
 ANALYSIS = Analysis(

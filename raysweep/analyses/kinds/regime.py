@@ -87,7 +87,7 @@ def run(question: Question) -> Finding:
 
     def plots() -> Sequence[Plot]:
         best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length, edges=edges))
-        out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, length, metric, "optimum", len(parts))]
+        out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, metric, "optimum", len(parts))]
         pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         for name in metrics:
             line = partial(tuned_line, length=length, metric=name, workload=question.workload)
@@ -121,7 +121,7 @@ def rates_line(where: Where, one: Regime, length: str, edges: tuple[float, float
     table = with_outcomes(positive(one.optimum.table, length), edges)
     decides = one.verdict != Verdict.UNDETERMINED and np.isfinite(one.slope) and len(table)
     ends = table[length].to_numpy(float)[[0, -1] if decides else []]
-    return PlaceLine(where, table, ends, np.exp(one.intercept) * ends**one.slope)
+    return PlaceLine(where, length, table, ends, np.exp(one.intercept) * ends**one.slope)
 
 
 def positive(table: pd.DataFrame, length: str) -> pd.DataFrame:

@@ -41,27 +41,25 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     the place. A dotted bar shows where such a place, or one that is not decided, may lie. A cross below all of them
     stands for a curve without a place (`draw_missing`).
     """
-    x, along = plot.x, plot.along
+    x = plot.x
     is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
     many = len(plot.panels) == 2 and max(len(panel.lines) for panel in plot.panels) > MANY
     sheet = drawing.sheet(plot.panels, workload, columns=1 if many else 0)
     every = sheet.every
-    spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in every]))
-    spots = spots[np.isfinite(spots)]
-    logarithmic = is_law or log_axis(spots, workload.logarithmic(along))
     shown = [line.table.loc[line.table["outcome"] == one, at] for line in every for one, at in AT.items()]
     ends = np.concatenate([line.table[["estimate", "low", "high"]].to_numpy(float).ravel() for line in every])
     ends = np.concatenate([ends, *(np.ravel(line.expected) for line in every)])
     reach = float(ends[np.isfinite(ends)].min()), float(ends[np.isfinite(ends)].max())
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
-    # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
-    smooth = any(len(line.fine) > len(spots) for line in with_theory) and not is_law
-    shifts = np.zeros(sheet.count) if smooth else drawing.dodge(spots, sheet.count, logarithmic)
     references: list[Any] = []
     outcomes = [one for line in every for one in line.table["outcome"]]
     with_bars = sum(one != Outcome.LOCATED and not has_none(one) for one in outcomes) <= MOST_BARS
     for panel, lines in sheet.panels:
+        spots, logarithmic = axis_of(every, lines[0].data.along, is_law, workload)
+        # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
+        smooth = any(len(line.fine) > len(spots) for line in with_theory) and not is_law
+        shifts = np.zeros(sheet.count) if smooth else drawing.dodge(spots, sheet.count, logarithmic)
         scales.set_scale(panel.xaxis, spots, logarithmic)
         if is_law or (decades(np.concatenate(shown)) and not angle if declared is None else declared):
             scales.set_log(panel.yaxis)
@@ -79,10 +77,10 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
                 low, high = line.data.band
                 alpha = 0.05 if len(lines) > 2 else 0.15
                 panel.fill_between(line.data.fine, low, high, color=line.colour, alpha=alpha, linewidth=0)
-            draw_line(panel, line, along, shift, logarithmic, reach if with_bars else None)
+            draw_line(panel, line, shift, logarithmic, reach if with_bars else None)
         panel.plot(spots[[0, -1]], np.full(2, np.median(reach)), linestyle="none")  # equal ends, whatever is drawn
     drawing.level(sheet.axes)
-    draw_missing(sheet, along, drawing.dodge(spots, sheet.count, logarithmic), logarithmic)
+    draw_missing(sheet, is_law, workload)
     kept = [line.table[line.table["outcome"] == Outcome.LOCATED] for line in every]
     low, high = (np.concatenate([table[end].to_numpy(float) for table in kept]) for end in ("low", "high"))
     best = plot.placed == "optimum"
@@ -92,9 +90,12 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     label = f"{'best ' * best}{axis_label(x, workload)}\n{where}"
 
     def end_of(line: PlaceLine) -> float:
-        return float(line.table.sort_values(along)["estimate"].iloc[-1])
+        return float(line.table.sort_values(line.along)["estimate"].iloc[-1])
 
-    sheet.label(axis_label(along, workload), label, end_of, linestyle="-", markersize=6)
+    sheet.label(axis_label(every[0].along, workload), label, end_of, linestyle="-", markersize=6)
+    alongs = list(dict.fromkeys(line.along for line in every))
+    for panel, lines in sheet.panels if len(alongs) > 1 else ():
+        panel.set_xlabel(axis_label(lines[0].data.along, workload))
     outcomes = list(dict.fromkeys(outcomes))
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
@@ -124,9 +125,9 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         text += " Undecided settings are not drawn."
     if at_best := finding.facts.get("at_best"):
         text += f" Each is at its best {called(at_best, workload)}."
-    if moved := [key for key in plot.panels[0].where if key in finding.facts.get("over", ())]:
-        text += MOVED.format(names=" and ".join(called(key, workload) for key in moved))
-    caption = f"{'best ' * best}{called(x, workload)} {where} against {called(along, workload)}. {text}"
+    text += MOVED * (len(alongs) > 1)
+    against = " and ".join(called(along, workload) for along in alongs)
+    caption = f"{'best ' * best}{called(x, workload)} {where} against {against}. {text}"
     return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)
 
 
@@ -135,34 +136,38 @@ def has_none(outcome: Outcome) -> bool:
     return outcome not in AT and outcome != Outcome.UNDECIDED
 
 
-def draw_missing(sheet: drawing.Sheet[PlaceLine], along: str, shifts: np.ndarray, logarithmic: bool) -> None:
-    """Draw a cross below all places where there is none. shifts: of each line to the right."""
+def axis_of(lines: Sequence[PlaceLine], along: str, is_law: bool, workload: Workload) -> tuple[np.ndarray, bool]:
+    """(the finite values of an axis over which lines have places, whether it is logarithmic)."""
+    spots = np.unique(np.concatenate([line.table[along].to_numpy(float) for line in lines if line.along == along]))
+    spots = spots[np.isfinite(spots)]
+    return spots, is_law or log_axis(spots, workload.logarithmic(along))
+
+
+def draw_missing(sheet: drawing.Sheet[PlaceLine], is_law: bool, workload: Workload) -> None:
+    """Draw a cross below all places where there is none."""
     if not any(map(has_none, (outcome for line in sheet.every for outcome in line.table["outcome"]))):
         return
     for panel, lines in sheet.panels:
         if all(has_none(outcome) for line in lines for outcome in line.data.table["outcome"]):
             panel.set_yticks([])  # there is nothing to read
         scales.strips(panel, below=ROOM)
+        spots, logarithmic = axis_of(sheet.every, lines[0].data.along, is_law, workload)
+        shifts = drawing.dodge(spots, sheet.count, logarithmic)
         for line in lines:
-            at = line.data.table.loc[line.data.table["outcome"].map(has_none), along].to_numpy(float)
+            at = line.data.table.loc[line.data.table["outcome"].map(has_none), line.data.along].to_numpy(float)
             at, up = scales.shifted(at, float(shifts[line.index]), logarithmic), panel.get_xaxis_transform()
             panel.plot(at, np.full(len(at), ROOM / 2), "x", color=line.colour, markersize=6, transform=up)
 
 
 def draw_line(
-    panel: Axes,
-    line: drawing.Drawn[PlaceLine],
-    along: str,
-    shift: float,
-    logarithmic: bool,
-    reach: tuple[float, float] | None,
+    panel: Axes, line: drawing.Drawn[PlaceLine], shift: float, logarithmic: bool, reach: tuple[float, float] | None
 ) -> None:
     """Draw the places of one line: joined points with intervals, triangles at bounds, and dotted bars. Points that
     share a value are not joined.
 
     shift: how far to the right; a share on a logarithmic axis. reach: where bars without an end stop; None for no bars.
     """
-    table = line.data.table.sort_values(along)
+    along, table = line.data.along, line.data.table.sort_values(line.data.along)
     table = table.assign(_at=scales.shifted(table[along].to_numpy(float), shift, logarithmic))
     there = (table["outcome"] == Outcome.LOCATED).to_numpy()
     width, alpha = (0.9, 0.5) if np.isfinite(line.data.expected).any() else (1.2, 1.0)  # of a line next to theory's
