@@ -135,7 +135,7 @@ def run(question: Question) -> Finding:
             "axes": [axis.name for axis in axes],
             "others": others[:OTHERS],
             "configurations": len(shown),
-            "alike": 0 if one_draw else sum(one["outcome"] == Outcome.ALIKE for one in outcomes),
+            "alike": 0 if one_draw else sum(one["outcome"] != Outcome.WORSE for one in outcomes) - 1,
             "one_draw": one_draw,
             "elsewhere": elsewhere(table, others[:OTHERS], workload),
         },
