@@ -256,7 +256,8 @@ def _up_to_the_line(
 
 def _heights_at(points: np.ndarray, heights: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The height of each draw at its own place, between two points."""
-    steps = np.clip((at - points[0]) / (points[1] - points[0]), 0, len(points) - 1)
+    gap = max(points[1] - points[0], 1e-300)  # of a slice with a single value the points are one
+    steps = np.clip((at - points[0]) / gap, 0, len(points) - 1)
     below, every = np.minimum(steps.astype(int), len(points) - 2), np.arange(len(at))
     return np.asarray(heights[every, below] + (steps - below) * (heights[every, below + 1] - heights[every, below]))
 

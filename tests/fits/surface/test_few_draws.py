@@ -108,6 +108,8 @@ def test_nothing_is_located_on_fewer_than_five_values():
     four = runs(BEST)
     four = four[four["lr"].isin(RATES[3:7])]
     assert set(fit_few_draws(four, "lr", "loss", ["size"]).table["reason"]) == {Reason.TOO_FEW_POINTS}
+    single = runs(BEST)[lambda frame: (frame["size"] > 0) | (frame["lr"] == RATES[0])]  # one slice has one value
+    assert fit_few_draws(single, "lr", "loss", ["size"]).table["reason"].tolist() == [Reason.TOO_FEW_POINTS] + [""] * 5
     equal = fit_few_draws(runs(BEST, noise=0.0, curve=0.0), "lr", "loss", ["size"]).table
     assert set(equal["reason"]) == {Reason.FLAT}
 
