@@ -93,6 +93,7 @@ def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool, er
         error = float(np.linalg.norm(share * errors))
         return bool(share @ np.nanmean(values, axis=0) > normal_quantile(2 * level - 1) * error)
     complete = np.isfinite(values).all(axis=1)
-    rows = values[complete] if complete.sum() >= 2 or exact else values
+    both = np.isfinite(values[:, near]).any(axis=1) & np.isfinite(values[:, ~near]).any(axis=1)
+    rows = values[complete if complete.sum() >= 2 or exact else both]
     difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)
     return bool(clearly_positive(difference[:, None] - ROUNDING * np.nanmax(np.abs(values)), level, exact)[0])
