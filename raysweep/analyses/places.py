@@ -179,7 +179,7 @@ def _rows(
     x, rows = question.x, question.rows
     edges = edges_of(rows, x)
     closed = _closed(question, edges) if not one_of_two else (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
-    seeds = int(rows["seed"].nunique())
+    seeds = int(rows.groupby([x, *keys], dropna=False)["seed"].nunique().max()) if len(rows) else 0  # of a cell
     lines = [f"{part} {name}" for name in question.lines for part in ("z", "excluded")]
     names = [*keys, "reason", "estimate", "low", "high", *(name for name in (*FURTHER, *lines) if name in whole)]
     out = []
