@@ -100,9 +100,11 @@ def brief_words(finding: Finding, group: Group, workload: Workload, whose: str =
 
 
 def as_said(finding: Finding) -> Finding:
-    """The finding with the outcomes that words tell apart."""
-    alike = {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}
-    return replace(finding, table=finding.table.assign(outcome=finding.table["outcome"].replace(alike)))
+    """The finding with the outcomes that words tell apart. What is said as a decided one needs nothing."""
+    table, alike = finding.table, {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}
+    said = table["outcome"].replace(alike)
+    decided = (said != table["outcome"]) & said.isin(table.loc[table["needed"] == "", "outcome"])
+    return replace(finding, table=table.assign(outcome=said, needed=table["needed"].mask(decided, "")))
 
 
 def _further(finding: Finding, group: Group, workload: Workload, size: int) -> dict[str, str]:
