@@ -48,8 +48,8 @@ class Table:
 
 def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
     """What matters most in at most so many rows: of many settings of two axes all, a column for each value of the
-    shorter one; of several axes what those of each value of one axis say, if it tells much, else the settings of
-    `first_rows`, but no cells of curves. Empty if the sentence says it."""
+    shorter one; of several axes what those of each value of one axis say, if it tells much or no place is known, else
+    the settings of `first_rows`, but no cells of curves. Empty if the sentence says it."""
     finding = as_said(finding)
     if finding.keys == ["axis"] and finding.kind == "law":
         return _best_values(finding, workload, most)
@@ -180,7 +180,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
     key = finding.x if plain else telling_axis(finding)
     tells, values = told_by(finding, key), spread(sorted(table[key].dropna().unique(), key=in_order), FIRST)
-    if tells.max() < EXPLAINED:
+    if tells.max() < EXPLAINED and (table["outcome"] == Outcome.LOCATED).any():
         return Table([], [], [])
     parts = [table[table[key] == value] for value in values]
     places = [part[np.isfinite(part["estimate"])] for part in parts]
