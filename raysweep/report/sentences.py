@@ -35,6 +35,7 @@ from raysweep.report.clauses import (
 from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
 from raysweep.report.phrases import (
+    BEST_PLACES,
     BOUNDS,
     CLAUSES,
     EDGES,
@@ -51,6 +52,7 @@ from raysweep.workloads.declaration import Workload
 
 MOST = 25
 """Words of a sentence."""
+AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
 SIZES, DETAILS = 6, 5
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
 
@@ -123,14 +125,24 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
     for forms, said, more in product((*rules, begin, brief), says, extras):
-        for per, first, detail in product(unique(each, ""), forms, range(DETAILS)):
+        for per, detail, first in product(unique(each, ""), range(DETAILS), forms):
             for at in [per] if per else wheres[detail]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
     text = _fitting(*(first + at for first in brief for at in wheres[0]))
-    return reduce(lambda text, other: _longer(text, other, "; {}"), rest(text)[-1], text)
+    edges = [group.count for group in others if group.outcome in AT_EDGE]  # said as one if they are two
+    counts = [0 if group.outcome in AT_EDGE else group.count for group in others]
+    first_edge = next((k for k, group in enumerate(others) if group.outcome in AT_EDGE), None)
+    if first_edge is not None:
+        counts[first_edge] = sum(edges)
+    parts = rest(text)[-1]
+    shortened = (
+        "; ".join(filter(None, [text, *parts[:kept], f"others in {left}" if (left := sum(counts[kept:])) else ""]))
+        for kept in range(len(parts), -1, -1)
+    )
+    return _fitting(*shortened, text)
 
 
 def unique(*texts: str) -> list[str]:
@@ -148,9 +160,11 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
     in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
-    counted_alone = {Outcome.IMPROVES, Outcome.DEGRADES} <= {group.outcome for group in others}
+    counted_alone = {*AT_EDGE} <= {group.outcome for group in others}
     every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
-    in_brief = unique(where or part, *[""] * (len(others) == 1)) if every_named else in_all  # what is left is plain
+    # of two kinds of settings one is plain
+    left = [""] * (len(others) == 1 and not (where and finding.kind in BEST_PLACES))
+    in_brief = unique(where or part, *left) if every_named else in_all
     return [in_brief, in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all, in_all]
 
 
@@ -158,7 +172,7 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
     """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
     words, and with counts of several, of all. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
-    edges = [group for group in groups if group.outcome in (Outcome.IMPROVES, Outcome.DEGRADES)]
+    edges = [group for group in groups if group.outcome in AT_EDGE]
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
