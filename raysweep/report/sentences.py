@@ -132,11 +132,10 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
                 if len(text.split()) <= most:
                     return text
     text = _fitting(*(first + at for first in brief for at in wheres[0]))
-    edges = [group.count for group in others if group.outcome in AT_EDGE]  # said as one if they are two
-    counts = [0 if group.outcome in AT_EDGE else group.count for group in others]
-    first_edge = next((k for k, group in enumerate(others) if group.outcome in AT_EDGE), None)
-    if first_edge is not None:
-        counts[first_edge] = sum(edges)
+    counts = [group.count for group in others]
+    edge, other, *_ = [*(k for k, group in enumerate(others) if group.outcome in AT_EDGE), -1, -1]
+    if other >= 0:  # both edges are said as one
+        counts[edge], counts[other] = counts[edge] + counts[other], 0
     parts = rest(text)[-1]
     shortened = (
         "; ".join(filter(None, [text, *parts[:kept], f"others in {left}" if (left := sum(counts[kept:])) else ""]))
