@@ -91,26 +91,32 @@ def shared_decimals(values: np.ndarray, errors: np.ndarray) -> int | None:
 
 
 def interval(estimate: float, low: float, high: float, decimals: int | None = None) -> str:
-    """The text "estimate [low, high]", by default with the decimals that show two significant digits of the half width.
+    """The text "estimate [low, high]" of the numbers of `interval_numbers`."""
+    shown, *ends = interval_numbers(estimate, low, high, decimals)
+    return f"{shown} [{', '.join(ends)}]" if ends else shown
 
-    Without an estimate: "above low", "below high" or "between low and high". With an interval of width 0: the estimate
-    and "(exact)".
+
+def interval_numbers(estimate: float, low: float, high: float, decimals: int | None = None) -> list[str]:
+    """The texts of an estimate and the ends of its interval, by default with the decimals that show two significant
+    digits of the half width.
+
+    One text without an estimate: "above low", "below high" or "between low and high"; and with an interval of width 0:
+    the estimate and "(exact)".
     """
     if not np.isfinite(estimate):
         if np.isfinite(low) and np.isfinite(high):
-            return f"between {number(low, 3)} and {number(high, 3)}"
+            return [f"between {number(low, 3)} and {number(high, 3)}"]
         if np.isfinite(low):
-            return f"above {number(low, 3)}"
-        return f"below {number(high, 3)}" if np.isfinite(high) else "–"
+            return [f"above {number(low, 3)}"]
+        return [f"below {number(high, 3)}" if np.isfinite(high) else "–"]
     width = (high - low) / 2
     largest = max(abs(low), abs(high))
     if width <= NOTHING * largest:
-        return f"{number(estimate, 6 if largest < 1e5 else EXACT)} (exact)"
+        return [f"{number(estimate, 6 if largest < 1e5 else EXACT)} (exact)"]
     if not np.isfinite(width):
-        return f"{number(estimate)} [{number(low)}, {number(high)}]"
+        return [number(estimate), number(low), number(high)]
     decimals = places_for(width) if decimals is None else decimals
     if largest >= 1e5 or not 1e-5 <= width < 100:
         digits = digits_for(largest, width)
-        return f"{number(estimate, digits)} [{number(low, digits)}, {number(high, digits)}]"
-    shown, *ends = (fixed(value, decimals) for value in (estimate, low, high))
-    return f"{shown} [{', '.join(ends)}]"
+        return [number(value, digits) for value in (estimate, low, high)]
+    return [fixed(value, decimals) for value in (estimate, low, high)]

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
-from raysweep.numbers import NOTHING, alike, interval, number
+from raysweep.numbers import NOTHING, alike, interval_numbers, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
 from raysweep.report.phrases import (
@@ -164,7 +164,8 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     ends = (drive.first[1], drive.last[1]) if drive else ()
     texts = alike(*numbers, *ends, error=group.error)
     if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
-        texts = interval(numbers[0], numbers[1], numbers[2]).rstrip("]").replace(" [", ", ").split(", ")
+        finer = interval_numbers(numbers[0], numbers[1], numbers[2])
+        texts = finer if len(finer) > 1 else texts
     low, middle, high, *moved = (f"{text}{degrees}" for text in texts)
     if group.reach:
         return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"

@@ -13,7 +13,7 @@ from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_a
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.errors import printable
-from raysweep.numbers import alike, interval, number, shared_decimals
+from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.phrases import counted
 from raysweep.report.clauses import as_said, brief_words, condition_words, needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
@@ -359,8 +359,9 @@ def _numbers(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], l
         vanishes = shared is not None and low * high > 0 and min(abs(low), abs(high)) < 0.5 * 10.0**-shared
         decimals = None if vanishes else shared_decimals(values[k], errors[k : k + 1]) if shared is None else shared
         bare = np.isfinite(value) and not (np.isfinite(low) and np.isfinite(high))
-        head, bracket, rest = (alone[k] if bare else interval(value, low, high, decimals)).partition(" [")
-        texts.append(head if head == NOTHING else f"{head}{unit}{bracket}{rest}")
+        head, *span = [alone[k]] if bare else interval_numbers(value, low, high, decimals)
+        bracket = f" [{', '.join(span)}]" if span else ""
+        texts.append(f"{head}{unit * (head != NOTHING)}{bracket}")
         theory = row.get("theory", np.nan)
         shown = number(theory) if decimals is None else f"{theory:.{decimals}f}"
         theories.append(f"{shown}{unit}" if np.isfinite(theory) else "")
