@@ -69,6 +69,12 @@ class PlacesPlot(Plot):
     constants: Mapping[str, float] = field(default_factory=dict)
 
 
+def drawable(plot: PlacesPlot) -> list[PlacesPlot]:
+    """The plot, if a place or a bound of one is known anywhere."""
+    tables = [line.table[["estimate", "low", "high"]].to_numpy(float) for panel in plot.panels for line in panel.lines]
+    return [plot] if any(np.isfinite(table).any() for table in tables) else []
+
+
 def joined(parts: Iterable[Part]) -> pd.DataFrame:
     """Concatenate the tables of several settings, with the values of the keys as columns."""
     return pd.concat([table.assign(**where) for where, table in parts], ignore_index=True)

@@ -62,10 +62,8 @@ def test_the_longest_lengths_are_forecast_from_the_others(draws):
     assert one.facts["longest_out"] == {"inside": 4, "of": 4, "settings": 2}
     message = "The largest values of pretraining length, forecast from the others: 4 of 4 inside their 95 % interval"
     assert f"{message} in 2 settings." in notes(one, TRANSFER)
-    elsewhere = rows["finetune_lr"].map(
-        dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
-    )
-    rows["finetune_lr"] = elsewhere.where(rows["pretrain_length"] > 40, rows["finetune_lr"])
+    moved = dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
+    rows["finetune_lr"] = rows["finetune_lr"].map(moved).where(rows["pretrain_length"] > 40, rows["finetune_lr"])
     assert finding_of(rows).facts["longest_out"]["inside"] < 2
     five = tuple(np.geomspace(1, 100, 5))
     assert finding_of(bowls([0.2], lengths=five)).facts["longest_out"] == {"inside": 1, "of": 1, "settings": 1}
@@ -77,6 +75,8 @@ def test_best_rates_beyond_the_grid_leave_a_side_open_and_rates_there_decide_it(
     (row,) = finding_of(rows[rows["finetune_lr"] > 2e-4]).table.to_dict("records")
     assert row["lengths_bounded"] > 0
     assert (row["outcome"], row["needed"]) == (Outcome.DECREASING, Needed.SMALLER_X)
+    single = finding_of(rows[rows["finetune_lr"] == rows["finetune_lr"].min()])  # no best rate is drawn
+    assert [plot.name for plot in single.plots()] == ["regime_finetune_loss"]
     assert row["needed_number"] == pytest.approx(rows["finetune_lr"][rows["finetune_lr"] > 2e-4].min())
 
 

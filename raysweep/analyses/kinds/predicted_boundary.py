@@ -10,7 +10,7 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.kinds.boundary import slice_scale
 from raysweep.analyses.outcomes import needed, outcome, with_outcomes
-from raysweep.analyses.places import PlaceLine, PlacesPlot
+from raysweep.analyses.places import PlaceLine, PlacesPlot, drawable
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import edges_of, groups, is_number
 from raysweep.analyses.series import Panel
@@ -94,7 +94,7 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
     guess["outcome"] = np.where(np.isfinite(guess["estimate"]), Outcome.LOCATED, Outcome.UNDECIDED)
     places, nothing = {"measured": one, "predicted": guess}, np.empty(0)
     lines = [PlaceLine({SOURCE: name}, along, table, nothing, nothing) for name, table in places.items()]
-    return [PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, question.metric, "zero", len(lines))]
+    return drawable(PlacesPlot(f"{question.name}_line", [Panel(where, lines)], x, question.metric, "zero", len(lines)))
 
 
 ANALYSIS = Analysis(

@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
 from raysweep.analyses.held_out import largest_out, place
 from raysweep.analyses.outcomes import outcome, takes, with_outcomes
-from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, joined, moves
+from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, PlaceLine, PlacesPlot, drawable, joined, moves
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import (
     CellMeans,
@@ -87,7 +87,7 @@ def run(question: Question) -> Finding:
 
     def plots() -> Sequence[Plot]:
         best = laid_out(answers, keys[:1], keys[1:], partial(rates_line, length=length, edges=edges))
-        out: list[Plot] = [PlacesPlot(f"{question.name}_rates", best, lr, metric, "optimum", len(parts))]
+        out: list[Plot] = [*drawable(PlacesPlot(f"{question.name}_rates", best, lr, metric, "optimum", len(parts)))]
         pairs = [(where, (part, one)) for (where, part), one in zip(parts, regimes, strict=True)]
         for name in metrics:
             line = partial(tuned_line, length=length, metric=name, workload=question.workload)
