@@ -87,6 +87,10 @@ class Client:
             [RunTag(key, value) for key, value in tags.items()],
         )
 
+    def untag(self, run_id: str, tags: Sequence[str]) -> None:
+        for tag in tags:
+            self._client.delete_tag(run_id, tag)
+
     def set_status(self, run_id: str, status: str) -> None:
         """End a run, or open it again by the status RUNNING."""
         if status == "RUNNING":

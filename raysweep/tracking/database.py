@@ -138,6 +138,10 @@ class Database:
         with self._transaction() as database:
             _log(database, run_id, metrics, params, tags)
 
+    def untag(self, run_id: str, tags: Sequence[str]) -> None:
+        with self._transaction() as database:
+            database.executemany("DELETE FROM tags WHERE run_uuid = ? AND key = ?", [(run_id, tag) for tag in tags])
+
     def set_status(self, run_id: str, status: str) -> None:
         with self._transaction() as database:
             database.execute("UPDATE runs SET status = ? WHERE run_uuid = ?", [status, run_id])

@@ -100,7 +100,8 @@ class Runs:
         """Log the parent's artifacts and summary, then its final status.
 
         artifacts: maps top-level names to files or folders; paths that do not exist are left out.
-        summary: finite numbers become metrics, everything else becomes tags.
+        summary: finite numbers become metrics, everything else becomes tags. If empty, those of an earlier end stay;
+            else a count that it lacks becomes 0, and a finding that it lacks goes.
         missing: how many cells could not be written.
         """
         for name, path in artifacts.items():
@@ -110,6 +111,11 @@ class Runs:
         numbers = {name: float(summary[name]) for name in summary if name in finite}
         tags = {f"raysweep.{name}": cut(str(summary[name]), LONGEST_TAG) for name in summary if name not in finite}
         tags["raysweep.mirror"] = f"incomplete: {counted(missing, 'cell')} missing" if missing else "complete"
+        for earlier in parents(self._store, self.experiment_id, self._common["raysweep.sweep_id"]) if summary else ():
+            numbers = {name: 0.0 for name in earlier.metrics if name.startswith("rows_")} | numbers
+            numbers = {name: value for name, value in numbers.items() if earlier.metrics.get(name) != value}
+            gone = [tag for tag in earlier.tags if tag.startswith("raysweep.finding.") and tag not in tags]
+            self._store.untag(self._parent_id, gone)
         self._store.log(self._parent_id, [(name, value, 0) for name, value in numbers.items()], {}, tags)
         self._store.set_status(self._parent_id, status)
 

@@ -39,7 +39,8 @@ def mirrored(uri, room, status, seeds):
     mirror = Mirror(uri, SweepRun(SPACE, "sweep", "id-1", "code-1", room / "artifacts"))
     for cell in range(3):
         mirror.cell(f"cell-{cell}", {"depth": cell + 1, "dim": 100}, rows(cell, seeds), ["stage"])
-    assert mirror.finish(status, {"report": room / "report", "results.csv": room / "table"}, {"rows": seeds}) is None
+    artifacts = {"report": room / "report", "results.csv": room / "table"}
+    assert mirror.finish(status, artifacts, {f"rows_{status}": seeds, f"finding.{status}": "yes"}) is None
 
 
 def tables(path, room):
@@ -78,11 +79,12 @@ def test_what_is_written_directly_is_what_the_client_writes(tmp_path, template, 
         mirrored(uri, room, "FINISHED", 3)
         mirrored(uri, room, "FINISHED", 3)
         result[kind] = (tables(path, room), files(room / "artifacts"))
-    (direct, direct_files), (by_client, client_files) = result[database.Database], result[client.Client]
-    assert {name: len(each) for name, each in by_client.items() if each}["runs"] == 1 + 3 + 3
-    assert direct == by_client
-    assert direct_files == client_files
-    assert "RUN/artifacts/report/figures/one.svg" in direct_files
+    direct, written = result[database.Database]
+    assert (direct, written) == result[client.Client]
+    assert len(direct["runs"]) == 1 + 3 + 3
+    assert "RUN/artifacts/report/figures/one.svg" in written
+    ended = {row[:2] for table in ("metrics", "tags") for row in direct[table] if re.match(r"rows_|.*find", row[0])}
+    assert ended == {("rows_KILLED", 2), ("rows_KILLED", 0), ("rows_FINISHED", 3), ("raysweep.finding.FINISHED", "yes")}
 
 
 def test_runs_are_read_as_the_client_reads_them(tmp_path, template):
@@ -106,9 +108,8 @@ def test_runs_that_are_written_together_are_there_all_or_none(tmp_path, template
     path = Path(shutil.copy(template, tmp_path / "mlflow.db"))
     store = database.Database(f"sqlite:///{path}")
     experiment = store.experiment("e", tmp_path.as_uri())
-    bad = dataclasses.replace(CONTENT, metrics=[("not a name!", 1.0, 0)])
     with pytest.raises(ValueError, match="not a name!"):
-        list(store.add(experiment, [CONTENT, bad]))
+        list(store.add(experiment, [CONTENT, dataclasses.replace(CONTENT, metrics=[("not a name!", 1.0, 0)])]))
     assert tables(path, tmp_path)["runs"] == tables(path, tmp_path)["tags"] == []
 
 
