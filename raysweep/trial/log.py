@@ -81,7 +81,8 @@ def recorded(path: AnyPath, pack: str, what: str, capture: bool) -> Iterator[Non
         try:
             local = stack.enter_context(copies.growing(path))
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            stream = _Log(os.fdopen(os.open(local, flags, 0o666), "wb"), line_buffering=True)
+            file = os.fdopen(os.open(local, flags, 0o666), "wb")
+            stream = _Log(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
         except OSError as error:
             LOGGER.warning("no log of pack %s: %s", pack, error)
             yield

@@ -39,11 +39,11 @@ def test_a_handler_of_the_first_trial_writes_to_the_log_of_each(name, tmp_path, 
                 handler = logging.StreamHandler(getattr(sys, name))
                 logger.addHandler(handler)
             logger.warning("said in pack %d", pack)
-            print("printed", file=getattr(sys, name), flush=True)
+            print("file \udcff é", file=getattr(sys, name), flush=True)
     logger.warning("said after all")
     for pack in range(3):
         lines = (tmp_path / f"{pack}.log").read_text().splitlines()
-        assert lines[1:3] == [f"said in pack {pack}", "printed"]
+        assert lines[1:3] == [f"said in pack {pack}", "file \\udcff é"]
         assert len(lines) == 4
     written = capfd.readouterr()
     assert {"stdout": written.out, "stderr": written.err}[name] == "said after all\n"
