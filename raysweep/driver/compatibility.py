@@ -37,6 +37,8 @@ def _differences(old: Space, new: Space) -> Iterator[tuple[str, str]]:
     before, after = old.as_dict(), new.as_dict()
     if bool(old.function) != bool(new.function):
         yield "workload", f"another workload that is called {old.workload}"
+    elif old.function and (had := sorted(old.axes | old.fixed)) != sorted(new.axes | new.fixed):
+        yield "workload", f"{old.workload} of the arguments {', '.join(had)}"
     if any(space.ranges or space.early_stopping for space in (old, new)):
         yield from _whole_difference(old, new)
     for key in ("name", "workload", "zip", *KEYS):  # zip before axes, because zipped axes are compared together

@@ -153,8 +153,7 @@ def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage):
         quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]})
     with pytest.raises(raysweep.InputError, match="raysweep.run"):
         raysweep.resume("stopping", storage=storage)
-    sweep = quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]})
-    assert sweep.results()["value"].tolist() == [0.25, 0.5, 0.75, 1.0, 1.25]
+    assert list(quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]}).results()["value"]) == [0.25, 0.5, 0.75, 1, 1.25]
 
 
 def test_a_vectorized_function_gets_columns(storage):
@@ -195,8 +194,9 @@ def test_another_version_has_its_own_rows(storage):
     changed = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
     assert any("code of train changed" in line for line in messages)
-    newer = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, version=2)
-    assert newer.results()["value"].tolist() == [10, 20]
+    assert list(quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, version=2).results()["value"]) == [10, 20]
+    with pytest.raises(raysweep.InputError, match=r"^workload: the sweep train exists with train of the arguments x;"):
+        quietly(train, storage, axes={"lr": [1], "depth": [1], "optimizer": ["adam"]}, version=2)
 
 
 def test_packs_are_sized_by_what_the_first_rows_took(storage):
