@@ -150,10 +150,10 @@ def test_a_function_that_was_given_in_python_goes_on_by_the_same_call(storage):
         return x / 4
 
     with pytest.raises(KeyboardInterrupt):
-        quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]})
+        quietly(stopping, storage, axes={"x": [1, 2, 3, 4]})
     with pytest.raises(raysweep.InputError, match="raysweep.run"):
         raysweep.resume("stopping", storage=storage)
-    assert list(quietly(stopping, storage, axes={"x": [1, 2, 3, 4, 5]}).results()["value"]) == [0.25, 0.5, 0.75, 1, 1.25]
+    assert list(quietly(stopping, storage, axes={"x": [1, 2, 3, 4]}).results()["value"]) == [0.25, 0.5, 0.75, 1]
 
 
 def test_a_vectorized_function_gets_columns(storage):
@@ -191,10 +191,10 @@ def test_types_come_from_annotations_defaults_and_values(storage):
 def test_another_version_has_its_own_rows(storage):
     messages = []
     assert quietly(edited("return 1.0 * x"), storage, axes={"x": [1, 2]}).results()["value"].tolist() == [1, 2]
-    changed = quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
+    changed = quietly(edited("return 10 * x"), storage, axes={"x": [1, 2]}, say=messages.append)
     assert changed.results()["value"].tolist() == [1, 2]
     assert any("code of train changed" in line for line in messages)
-    assert list(quietly(edited("return 10.0 * x"), storage, axes={"x": [1, 2]}, version=2).results()["value"]) == [10, 20]
+    assert list(quietly(edited("return 10 * x"), storage, axes={"x": [1, 2]}, version=2).results()["value"]) == [10, 20]
     with pytest.raises(raysweep.InputError, match=r"^workload: the sweep train exists with train of the arguments x;"):
         quietly(train, storage, axes={"lr": [1], "depth": [1], "optimizer": ["adam"]}, version=2)
 
