@@ -46,7 +46,9 @@ def frame(
         columns[name] = np.asarray([row["metrics"].get(name, np.nan) for row in listed], dtype=np.float64)
     columns["code_version"] = [row["code_version"] for row in listed]
     columns["seconds"] = np.asarray([row["seconds"] for row in listed], dtype=np.float64)
-    return pd.DataFrame(columns)
+    table = pd.DataFrame(columns)
+    flags = [one.name for one in workload.parameters if one.type is bool and table[one.name].map(type).eq(bool).all()]
+    return table.astype(dict.fromkeys(flags, bool))  # of objects, ~ would make -1 and -2
 
 
 def dump(table: pd.DataFrame, kind: str) -> bytes:
