@@ -137,7 +137,7 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     medians = values.groupby(table[key]).median()
     order = np.corrcoef(medians.rank(), np.arange(len(medians)))[0, 1]
     one_way = bool(table[key].dtype.kind in "if" and abs(order) >= ORDERED)
-    ends = medians.iloc[[0, -1]] if one_way else medians.loc[[medians.idxmin(), medians.idxmax()]]
+    ends = medians.iloc[[0, -1] if one_way else [medians.argmin(), medians.argmax()]]
     farther = float(np.ptp(values)) > (1 + FARTHER) * float(np.ptp(medians))
     first, last = zip(ends.index, ends.tolist(), strict=True)
     return Drive(key, first, last, one_way=one_way, medians=farther)

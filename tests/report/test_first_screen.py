@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
-from raysweep.analyses.counts import Way, groups_of, telling_axis, ways
+from raysweep.analyses.counts import Drive, Way, driven, groups_of, telling_axis, ways
 from raysweep.analyses.finding import Finding, Outcome, as_table
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
@@ -48,6 +48,8 @@ def test_a_sentence_names_the_settings_of_each_side_of_a_split():
     assert sentence(zeros(below_one), TRANSFER) == (
         "Transfer hurts below 10° at L = 1 (rising to 50° at L = 5), helps above; zero effect for γ ≥ 1.2."
     )
+    flags = pd.DataFrame({"flag": [True, False] * 2, "estimate": [1.0, 3.0, 1.1, 2.9], "low": 0.0, "high": 0.0})
+    assert driven(flags, ["flag"]) == Drive("flag", (True, 1.05), (False, 2.95), one_way=False, medians=False)
 
 
 def test_settings_that_a_sentence_has_no_room_for_are_counted():
@@ -57,9 +59,7 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted():
 
 
 def test_the_few_that_have_a_place_are_said_by_what_they_share():
-    few = zeros(
-        lambda gamma, depth: Outcome.LOCATED if gamma < 0.5 and gamma + depth in (1.2, 2.4) else Outcome.POSITIVE
-    )
+    few = zeros(lambda at, depth: Outcome.LOCATED if at < 0.5 and at + depth in (1.2, 2.4) else Outcome.POSITIVE)
     assert sentence(few, TRANSFER).endswith("in 2 (all γ ≤ 0.4).")
 
 
