@@ -6,7 +6,7 @@ import json
 
 import pandas
 import pytest
-from conftest import Outcome, assert_same_rows, files_of, ok, rows, run, told
+from conftest import Outcome, assert_same_rows, files_of, ok, refused, rows, run, told
 from spaces import small_space
 
 import raysweep
@@ -134,12 +134,11 @@ def test_a_deleted_sweep_is_gone_and_can_begin_anew(storage, call):
     run(storage, small_space(name="other"))
     ok(call("delete", "small", "--storage", storage, "--tracking-uri", "none", "--yes"))
     assert not (storage / "small").exists()
-    assert call("status", "small", "--storage", storage).code == 2
-    with pytest.raises(InputError, match="^small: "):
-        open_sweep("small", storage)
+    refused(call("status", "small", "--storage", storage), "small: ")
     again = run(storage)
-    assert again.record.sweep_id != first.record.sweep_id
-    assert len(again.results()) == 18
+    assert (again.record.sweep_id == first.record.sweep_id, len(again.results())) == (False, 18)
+    (storage / "small").rename(storage / "copy")
+    refused(call("delete", "copy", "--storage", storage, "--yes"), "copy: ", "folder of the sweep small")
 
 
 def test_without_a_record_there_is_no_sweep(storage, call):

@@ -83,9 +83,12 @@ def only_driver(
     to_delete: whether a record whose deletion has begun is accepted.
 
     Raises Halted if another driver holds the sweep, if its record on disk is no longer `record`, or if its folder is
-    full or cannot be written.
+    full or cannot be written; InputError if its folder was copied or renamed.
     """
     sweep = record.sweep
+    if folder.name != sweep:
+        why = f"is a copied or renamed folder of the sweep {sweep}, whose runs in MLflow and stages it shares"
+        raise InputError(folder.name, f"{why}; only read it, rename it to {sweep}, or remove the folder by hand")
 
     @contextlib.contextmanager
     def busy_is_halted() -> Iterator[None]:
