@@ -67,6 +67,7 @@ class Group:
     drive: the axis that drives them; None if none does.
     times: (an axis, what the estimates are about so many times of); empty if they are not.
     reach: the estimate and the interval of a single setting; empty without an interval, or of several settings.
+    span: from the lowest end of their intervals to the highest; empty unless all have one.
     """
 
     outcome: Outcome
@@ -81,6 +82,7 @@ class Group:
     drive: Drive | None = None
     times: tuple[str, float] | tuple[()] = ()
     reach: tuple[float, ...] = ()
+    span: tuple[float, ...] = ()
 
 
 def groups_of(finding: Finding) -> list[Group]:
@@ -105,6 +107,7 @@ def groups_of(finding: Finding) -> list[Group]:
         drive = None if wide or times else driven(some, finding.keys)
         interval = some[["estimate", "low", "high"]].to_numpy(float)[0]
         sure = count == 1 and np.isfinite(interval).all() and interval[1] < interval[2]
+        ends = some["low"].to_numpy(float), some["high"].to_numpy(float)
         out.append(
             Group(
                 Outcome(outcome),
@@ -116,6 +119,7 @@ def groups_of(finding: Finding) -> list[Group]:
                 drive=drive,
                 times=times,
                 reach=tuple(interval) if sure else (),
+                span=(ends[0].min(), ends[1].max()) if np.isfinite(ends).all() else (),
             )
         )
     return out

@@ -22,6 +22,7 @@ from raysweep.lazy import pd
 
 FEWEST = 2  # places or bounds in a figure of places
 PLACED = (Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH)
+LEGIBLE = 6  # lines of a panel that can be told apart
 WITHIN = 1.001  # an interval is as narrow as asked for up to the rounding of its ends
 FITTED = ("draws", "exact", "method_spread", "note", "points", "scale", "status", "z")
 HALVED = ("draws_to_halve", "halved", "method", "points_from", "points_to", "points_to_halve", "turn")
@@ -261,7 +262,8 @@ def curves_and_places(
     theory: bool = True,
 ) -> Sequence[Plot]:
     """The curves with a mark at each place, and the places over the first key of numbers along which a usual setting of
-    the others has three values, else over that with the most; the curves first if few have a place.
+    the others has three values, else over that with the most; the curves first if few have a place, or if all turns
+    are legible in one panel.
 
     whole: the table of places, one row for each part. theory: whether curves have their closed form.
     """
@@ -277,4 +279,5 @@ def curves_and_places(
         panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
     curves = CurvesPlot(f"{question.name}_curves", panels, question.x, question.metric, len(whole), placed=placed)
     lines = places_plot(question, whole, keys, along, placed) if along else []
-    return [curves, *lines] if few(whole) else [*lines, curves]
+    legible = placed != "optimum" and len(panels) == 1 and len(whole) <= LEGIBLE
+    return [curves, *lines] if legible or few(whole) else [*lines, curves]

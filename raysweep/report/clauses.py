@@ -21,6 +21,7 @@ from raysweep.report.phrases import (
     BOUNDS,
     CLAUSES,
     EFFECTS,
+    ESTIMATES,
     IN_X,
     MEANT,
     NOT_MEASURED,
@@ -183,6 +184,9 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         start = about if group.alike else f"{name}{moved[0]}{unit} at {begin}"
         return f"{start} ({way} to {moved[1]} at {end}{' in the median' * (drive.medians and not group.alike)})"
     across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
+    if group.alike and group.span and group.error > 0:
+        middle, *span = (f"{text}{degrees}" for text in alike(group.middle, *group.span, error=group.error))
+        about, across = f"about {name}{middle}{unit}", f"{100 * finding.level:g} % intervals: {' to '.join(span)}{unit}"
     if group.alike:
         return f"{about} ({across})" if size < NAMING else about
     return f"{name}{across}{f' (median {middle})' * (size < NAMING and group.count > 2)}"
@@ -309,6 +313,17 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:
     """The axis on which a row of `Finding.table` locates a value."""
     return str(row["axis"]) if finding.kind == "joint_optimum" else finding.x
+
+
+def between_words(finding: Finding, workload: Workload) -> str:
+    """Between what the estimate of a single open setting lies: "slope between -0.4 and 0.2 at 95 %". Empty if one end
+    is not known."""
+    low, high = finding.table[["low", "high"]].to_numpy(float)[0]
+    if len(finding.table) > 1 or not np.isfinite([low, high]).all():
+        return ""
+    (between,) = interval_numbers(np.nan, low, high)
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
+    return f"{ESTIMATES.get(finding.kind, 'estimate')} {between}{unit} at {100 * finding.level:g} %"
 
 
 def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -> str:

@@ -35,6 +35,8 @@ from raysweep.workloads.declaration import Workload
 
 SCREEN, ANSWER, ANSWERS = 27, 4, 5
 """Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""
+EXPLAINED = 3
+"""The most metrics that it explains."""
 FEWEST, LATER = 3, 4
 """The least rows that the first answer shows, and the most of each later one."""
 
@@ -232,7 +234,7 @@ def page_of(
         "question": asked,
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": set_up.varied_in_short(design, workload),
-        "meanings": meanings(workload, None if top is None else findings[top], cited),
+        "meanings": meanings(workload, findings, 0 if top is None else top, cited),
         "rows": f"{set_up.rows_words(frame)}{f'; {SOURCES[given]}' * bool(one_seed and sure)}",
         "parts": parts,
         "warnings": about.warnings,
@@ -262,10 +264,12 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
         parts[first] = replace(parts[first], question=f"Open: {', '.join(names)}" if others else asked[first])
 
 
-def meanings(workload: Workload, finding: Finding | None, cited: str) -> str:
-    """What the metric of a finding is, if it has a label, what an angle is, and which papers letters name."""
-    about = finding.metric if finding else ""
-    axis = workload.by_name.get(finding.x) if finding and unit_of(finding.x, workload) == "°" else None
-    texts = [f"{one.label}: {one.description}" for one in workload.metrics if one.name == about and one.label]
+def meanings(workload: Workload, findings: Sequence[Finding], top: int, cited: str) -> str:
+    """What the metrics of findings are that are described, at most `EXPLAINED` of them, what an angle is, and which
+    papers letters name."""
+    described = {one.name: one.description for one in workload.metrics if one.description and not workload.function}
+    about = dict.fromkeys(one.metric for one in (*findings[top : top + 1], *findings) if one.metric in described)
+    axis = next((workload.by_name.get(one.x) for one in findings if unit_of(one.x, workload) == "°"), None)
+    texts = [f"{called(name, workload)}: {described[name]}" for name in list(about)[:EXPLAINED]]
     texts += [f"{called(axis.name, workload)}: {axis.description}"] if axis and axis.description else []
     return " ".join(f"{capitalized(text)}." for text in (*texts, cited) if text)

@@ -22,6 +22,7 @@ from raysweep.report.clauses import (
     BRIEF,
     NAMING,
     as_said,
+    between_words,
     brief_words,
     clause,
     condition_words,
@@ -339,7 +340,9 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
     table, facts = finding.table, finding.facts
     if lead.outcome == Outcome.UNDECIDED:
         needs, together = _all_need(finding, workload), _together(finding, workload)
-        return unique(f" (needs {needs})" * bool(needs) + f"; {together} vary together" * bool(together), "")
+        asked, between = f"needs {needs}" * bool(needs), between_words(finding, workload)
+        forms = "; ".join(filter(None, [between, asked])), asked
+        return unique(*(f" ({one})" * bool(one) + f"; {together} vary together" * bool(together) for one in forms), "")
     out = ""
     if overall := facts.get("overall"):
         out = f"; over all cells {interval(overall['rank_correlation'], overall['low'], overall['high'])}"

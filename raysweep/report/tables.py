@@ -18,7 +18,7 @@ from raysweep.phrases import counted
 from raysweep.report.clauses import as_said, brief_words, condition_words, needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import ESTIMATES, IN_X, NOUNS
+from raysweep.report.phrases import EFFECTS, ESTIMATES, IN_X, NOUNS
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -72,7 +72,9 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
     held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
     shown = f"{held:,} of {every}; all are below."
-    return replace(out, note=shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+    effect = EFFECTS.get(finding.kind, "difference")
+    tested = f" p: of no {effect}, adjusted for all of them (Holm)." * ("p, adjusted" in out.head)
+    return replace(out, note=shown + tested if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
 
 
 def _alike(finding: Finding, workload: Workload) -> list[tuple[list[int], str]]:
@@ -150,7 +152,12 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
     best = _or_outcome(_numbers(rows, unit)[0], rows, finding)
     columns.append((f"best {called(finding.x, workload)} {level}", True, best))
     columns.append((f"forecast by other settings {level}", True, _numbers(forecasts, unit)[0]))
-    return _table(columns, f"{len(rows)} of {counted(every, 'setting')}; all are in the CSV." * (every > len(rows)))
+    middle = finding.facts["middle"]
+    (law,), _ = _numbers([middle], unit)
+    note = f"The law gives {law} at {setting_text(middle['at'], workload)}."
+    return _table(
+        columns, note + f" {len(rows)} of {counted(every, 'setting')}; all are in the CSV." * (every > len(rows))
+    )
 
 
 def _crossed(finding: Finding, keys: Sequence[str], workload: Workload) -> Table:

@@ -132,7 +132,8 @@ def exponent_rows(law: Law, slices: int, over: Sequence[str], level: float) -> l
 
 
 def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
-    """How well the laws forecast: each slice from all others, and the largest values of the first axis from smaller."""
+    """How well the laws forecast: each slice from all others, and the largest values of the first axis from smaller.
+    Of a single law the best value in the middle of its axes, too."""
     over, surface = made.over, made.surface
     laws = [(law, part) for _, law, part in made.laws if not law.reason]
     facts: dict[str, Any] = {"over": over, **({"at_best": at_best} if at_best else {})}
@@ -141,6 +142,11 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     scores = [one for _, part in laws for one in part["inside"] if one]
     facts["one_out"] = {"inside": scores.count("yes"), "of": len(scores)}
     facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in laws]))
+    if len(laws) == 1:
+        at = middle_of(laws[0][1].query("_used"), over)
+        places = laws[0][0].at(np.log([list(at.values())]), np.random.default_rng(0), new=False)
+        ends = np.exp(np.quantile(places, [0.5, (1 - level) / 2, (1 + level) / 2])).tolist()
+        facts["middle"] = {"at": at, **dict(zip(("estimate", "low", "high"), ends, strict=True))}
     hits = []
     for _, part in laws:
         used = part[part["_used"]]
@@ -150,6 +156,11 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     if np.isfinite(all_hits).any():
         facts["largest_out"] = {"inside": int(np.nansum(all_hits)), "of": int(np.isfinite(all_hits).sum())}
     return facts
+
+
+def middle_of(table: pd.DataFrame, axes: Sequence[str]) -> dict[str, float]:
+    """One of the middle values of each axis."""
+    return {axis: float(table[axis].sort_values().iloc[len(table) // 2]) for axis in axes}
 
 
 def exponents_plot(question: Question, made: Laws, rows: Sequence[Mapping[str, Any]]) -> list[CurvesPlot]:
@@ -175,7 +186,7 @@ def plots_of(question: Question, made: Laws) -> list[PlacesPlot]:
     for axis in made.over if laws else ():
         every, lines = pd.concat([used for *_, used in shown]), list[PlaceLine]()
         fine = np.geomspace(every[axis].min(), every[axis].max(), FINE)
-        at = {one: every[one].sort_values().iloc[len(every) // 2] for one in made.over if one != axis}
+        at = middle_of(every, [one for one in made.over if one != axis])
         logs = np.log(np.column_stack([fine if one == axis else np.full(FINE, float(at[one])) for one in made.over]))
         for where, law, used in shown:
             places = law.at(logs, rng, new=False)
