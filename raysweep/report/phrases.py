@@ -191,6 +191,9 @@ OTHERWISE: Mapping[Outcome, str] = {
 FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outcome.IMPROVES, Outcome.DEGRADES)
 """The outcomes that are said in short after what most settings say."""
 
+REST = "others in {count}"
+"""In how many settings is what a cut sentence leaves out."""
+
 POWERS: Mapping[Outcome, str] = {
     Outcome.RISES: "rises as {}",
     Outcome.FALLS: "falls as {}",

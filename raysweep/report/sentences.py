@@ -47,6 +47,7 @@ from raysweep.report.phrases import (
     NOUNS,
     PER_METRIC,
     POWERS,
+    REST,
     WAYS,
 )
 from raysweep.workloads.declaration import Workload
@@ -133,16 +134,24 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
                 if len(text.split()) <= most:
                     return text
     text = _fitting(*(first + at for first in brief for at in wheres[0]))
+    plain = f"{brief[0]} in {lead.count:,} of {len(finding.table):,}"
+    return _cut(unique(text, text if which(finding, lead, workload) else plain), others, rest(text)[-1])
+
+
+def _cut(texts: Sequence[str], others: Sequence[Group], parts: Sequence[str]) -> str:
+    """The first of the texts that leaves room for most of the parts, which say what the others are, and in how many
+    settings the parts are that it leaves out."""
     counts = [group.count for group in others]
     edge, other, *_ = [*(k for k, group in enumerate(others) if group.outcome in AT_EDGE), -1, -1]
     if other >= 0:  # both edges are said as one
         counts[edge], counts[other] = counts[edge] + counts[other], 0
-    parts = rest(text)[-1]
+    left = [REST.format(count=rest) if (rest := sum(counts[kept:])) else "" for kept in range(len(parts) + 1)]
     shortened = (
-        "; ".join(filter(None, [text, *parts[:kept], f"others in {left}" if (left := sum(counts[kept:])) else ""]))
+        "; ".join(filter(None, [text, *parts[:kept], left[kept]]))
         for kept in range(len(parts), -1, -1)
+        for text in texts
     )
-    return _fitting(*shortened, text)
+    return _fitting(*shortened, texts[0])
 
 
 def unique(*texts: str) -> list[str]:

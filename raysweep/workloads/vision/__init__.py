@@ -157,11 +157,9 @@ def _on_both(make: Callable[..., Metric], when: str, words: str) -> list[Metric]
 METRICS = (
     _accuracy(Target, "target_accuracy", f"{_RIGHT} of the target, fine-tuned", "target accuracy"),
     _loss(Target, "target_loss", f"{_ENTROPY} of the target, fine-tuned", "target loss"),
-    Gain("transferability", f"target_loss_scratch - target_loss{_HELPS}", unit="nats"),
+    Gain("transferability", f"target loss from scratch minus target loss{_HELPS}", unit="nats"),
     Gain(
-        "transferability_accuracy",
-        f"target_accuracy - target_accuracy_scratch{_HELPS}",
-        label="gain in target accuracy",
+        "transferability_accuracy", f"target accuracy minus that from scratch{_HELPS}", label="gain in target accuracy"
     ),
     _accuracy(Scratch, "target_accuracy_scratch", f"{_RIGHT} {_ALONE}", "target accuracy from scratch"),
     _loss(Scratch, "target_loss_scratch", f"{_ENTROPY} {_ALONE}", "target loss from scratch"),
