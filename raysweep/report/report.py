@@ -265,11 +265,12 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
 
 
 def meanings(workload: Workload, findings: Sequence[Finding], top: int, cited: str) -> str:
-    """What the metrics of findings are that are described, at most `EXPLAINED` of them, what an angle is, and which
-    papers letters name."""
+    """What the metrics of findings are that are described, at most `EXPLAINED` of them, what the angle at the top is,
+    and which papers letters name."""
     described = {one.name: one.description for one in workload.metrics if one.description and not workload.function}
     about = dict.fromkeys(one.metric for one in (*findings[top : top + 1], *findings) if one.metric in described)
-    axis = next((workload.by_name.get(one.x) for one in findings if unit_of(one.x, workload) == "°"), None)
+    x = findings[top].x if findings else ""
+    axis = workload.by_name.get(x) if unit_of(x, workload) == "°" else None
     texts = [f"{called(name, workload)}: {described[name]}" for name in list(about)[:EXPLAINED]]
-    texts += [f"{called(axis.name, workload)}: {axis.description}"] if axis and axis.description else []
+    texts += [f"{called(x, workload)}: {axis.description}"] if axis and axis.description else []
     return " ".join(f"{capitalized(text)}." for text in (*texts, cited) if text)

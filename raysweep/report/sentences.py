@@ -187,8 +187,10 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
         shortest = least = brief_words(finding, group, workload, whose="")
-        if group.outcome == Outcome.LOCATED and group.count == 1:
-            shortest = place_words(finding, group, workload, SIZES)
+        if group.outcome == Outcome.LOCATED:
+            place = place_words(finding, group, workload, SIZES)
+            least = f"{ESTIMATES.get(finding.kind, 'found')} {place}"
+            shortest = place if group.count == 1 else least
         named = which(finding, group, workload) or count
         named += _in_common(finding, group, workload)
         single = named if group.count == 1 else count

@@ -62,9 +62,9 @@ def test_curves_without_a_turn_say_which_way_they_go(curve, outcome):
         assert (table["needed_number"] == needed[1]).all()
 
 
-def test_the_figures_are_places_over_depth_and_curves_that_mark_them():
+def test_the_figures_are_few_curves_that_mark_their_turns_and_places_over_depth():
     finding = finding_of(rows(lambda at, depth: 0.1 * (at - 1 - depth) ** 2))
-    places, curves = finding.plots()
+    curves, places = finding.plots()
     assert (places.x, places.placed, places.every) == ("pretrain_length", "minimum", 1)
     (line,) = places.panels[0].lines
     assert line.along == "depth"
