@@ -200,8 +200,8 @@ def runs_of(question: Question, keys: Sequence[str], best: pd.DataFrame) -> tupl
 
 def among(rows: pd.DataFrame, some: pd.DataFrame, keys: Sequence[str]) -> np.ndarray:
     """Whether the configuration of each row is one of some."""
-    marked = some[keys].drop_duplicates().assign(_some=True)
-    return rows[keys].merge(marked, on=keys, how="left")["_some"].notna().to_numpy()
+    marked = some[keys].drop_duplicates().astype(object).assign(_some=True)  # of no inactive axis a column is of floats
+    return rows[keys].astype(object).merge(marked, on=keys, how="left")["_some"].notna().to_numpy()
 
 
 def plots_of(
