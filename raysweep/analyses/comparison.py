@@ -6,8 +6,7 @@ from typing import Any
 
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding, Outcome, Plot, as_table
-from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome, Plot, as_table
 from raysweep.analyses.outcomes import side
 from raysweep.analyses.prepared import lost_cells
 from raysweep.analyses.rows import Where, all_keys, groups, heavy_rows, parameters_of, places_on, plain_means, varying

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from raysweep.analyses import kinds
 from raysweep.errors import InputError
-from raysweep.space.analyses import metrics_of, opened
+from raysweep.space.analyses import metrics_of, opened, registry
 from raysweep.workloads.declaration import Workload
 
 
@@ -41,7 +40,7 @@ class Design:
         they are metrics. What the options of somebody else's functions mean is not known."""
         named = list[Any]()
         for kind, given in map(opened, self.analyses()):
-            if kind in kinds.names():
+            if kind in registry().names():
                 named += [*metrics_of(given), *given.get("predictors", ()), *map(given.get, ("beside", "x", "y"))]
         return list(dict.fromkeys(filter(None, named)))
 

@@ -87,6 +87,29 @@ class Needed(StrEnum):
     OK_ROWS = "ok_rows"
 
 
+class Nothing(StrEnum):
+    """Why an analysis has nothing to work with; `report.phrases.NOTHINGS` says each, with what it is about."""
+
+    NO_ROW_OK = "no_row_ok"
+    NOT_FINITE = "not_finite"
+    TOO_LARGE = "too_large"
+    MOST_LOST = "most_lost"
+    AXIS_TOO_LARGE = "axis_too_large"
+    AXIS_NOT_POSITIVE = "axis_not_positive"
+    AXIS_NOT_FINITE = "axis_not_finite"
+    NO_CURVE = "no_curve"
+    NOTHING_LOGGED = "nothing_logged"
+    NO_FUNCTION = "no_function"
+    FAILED = "failed"
+    ONE_SETTING = "one_setting"
+    NO_CLOSED_FORM = "no_closed_form"
+    NO_PAIR = "no_pair"
+    NO_SEED_SHARED = "no_seed_shared"
+    NO_CELL_SHARED = "no_cell_shared"
+
+
+NOTHING = "nothing"
+"""Among the facts of a finding without settings, why; the fact `about` may name what that is about."""
 COLUMNS = ("outcome", "reason", "estimate", "low", "high", "theory", "needed", "needed_number")
 """The columns of `Finding.table` after the keys. Numbers that are not there are NaN, words that are not there empty."""
 

@@ -15,7 +15,6 @@ from raysweep.analyses import registry
 from raysweep.analyses.design import Design
 from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.nothing import nothing
 from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, reason, restricted
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import without_zero_errors
@@ -120,7 +119,7 @@ def finding_of(analysis: Analysis, asked: Question) -> Finding:
     fitted = replace(asked, rows=for_analyses(asked.rows, metrics))
     lost = lost_cells(asked.rows, metrics, asked.design, asked.workload)
     if why := reason(analysis, asked, fitted):
-        finding = nothing(asked, analysis.kind, *why, metric=str(asked.options.get("metric", "")))
+        finding = asked.nothing(analysis.kind, *why, metric=str(asked.options.get("metric", "")))
     else:
         finding = analysis.run(fitted)
     rows = left_out(asked.rows[asked.rows["status"] == OK], metrics)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.design import Design
-from raysweep.analyses.nothing import Nothing
+from raysweep.analyses.finding import Nothing
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import all_keys, groups, parameters_of
 from raysweep.fits.lost_draws import LARGEST, among_lost, can_be_fitted, losses_of

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from raysweep.analyses.design import NOTHING_DECLARED, Design
-from raysweep.analyses.finding import COLUMNS, Finding, as_table
+from raysweep.analyses.finding import COLUMNS, NOTHING, Finding, Nothing, as_table
 from raysweep.analyses.rows import all_keys, better_extremum, error_column
 from raysweep.fits.statistics import LEVEL, stopped_level
 from raysweep.lazy import pd
@@ -96,6 +96,10 @@ class Question:
         entry |= {"level": self.level, **fields, "plots": cache(fields.get("plots", tuple))}
         return Finding(kind, self.name, as_table(rows, keys), keys=keys, **entry)
 
+    def nothing(self, kind: str, why: Nothing, about: str = "", **fields: Any) -> Finding:
+        """A finding without settings, which says why. about: see `Nothing`."""
+        return Finding(kind, self.name, as_table([], []), facts={NOTHING: why, "about": about}, **fields)
+
     def keys(self, x: str, *first: str) -> list[str]:
         """All parameters that distinguish curves over x: `first`, then `by`, then all others that vary."""
         return all_keys(self.rows, self.workload, x, [*first, *self.by], self.design)
@@ -118,7 +122,6 @@ class Analysis:
     means_only: it looks at means of its metrics alone, so rows that differ in idle parameters are one measurement.
     logged: it reads what a stage logged (`Question.curves`), so `run` gets all rows as they are.
     check: raises InputError for options that do not go together (options, path, context).
-    instead: names the kind that makes entries of such options (options, workload); its own name for its own.
     """
 
     kind: str
@@ -132,7 +135,6 @@ class Analysis:
     means_only: bool = False
     logged: bool = False
     check: Callable[[Mapping[str, Any], str, Context], None] | None = None
-    instead: Callable[[Mapping[str, Any], Workload], str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", (*self.columns, *COLUMNS))

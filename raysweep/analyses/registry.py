@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from raysweep.analyses import kinds
+from raysweep.space.analyses import along_training
 from raysweep.workloads.declaration import Workload
 
 if TYPE_CHECKING:
     from raysweep.analyses.question import Analysis
 
-names = kinds.names
+
+def names() -> list[str]:
+    """The names of all kinds, sorted. No kind is imported."""
+    return sorted(module.name for module in pkgutil.iter_modules(kinds.__path__))
 
 
 def get(kind: str) -> Analysis:
@@ -23,5 +28,4 @@ def get(kind: str) -> Analysis:
 
 def chosen(kind: str, options: Mapping[str, Any], workload: Workload) -> Analysis:
     """The analysis that makes an entry of this kind with these options."""
-    analysis = get(kind)
-    return get(analysis.instead(options, workload)) if analysis.instead else analysis
+    return get("learning_curves" if along_training(kind, options, workload) else kind)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysweep.analyses.finding import Finding, Plot, as_table
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Nothing, Plot, as_table
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, shown
 from raysweep.lazy import pd
@@ -49,14 +48,14 @@ def user_function_finding(kind: str, asked: Question, files: Mapping[str, Path])
     try:
         function = analysis_functions.find(kind, files, "")
     except InputError as error:
-        return nothing(asked, kind, Nothing.NO_FUNCTION, str(error))
+        return asked.nothing(kind, Nothing.NO_FUNCTION, str(error))
     try:
         returned = call(function, kind, asked.rows, analysis_functions.options_of(asked.options))
     except InputError as error:
-        return nothing(asked, kind, Nothing.FAILED, str(error))
+        return asked.nothing(kind, Nothing.FAILED, str(error))
     except (Exception, SystemExit) as error:  # whatever a function of somebody else does
         why = InputError("", f"{kind} failed{_line(function, error)}: {type(error).__name__}: {error}")
-        return nothing(asked, kind, Nothing.FAILED, str(why))
+        return asked.nothing(kind, Nothing.FAILED, str(why))
     return finding(kind, function, returned)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from raysweep.analyses.counts import Way
-from raysweep.analyses.finding import Outcome
-from raysweep.analyses.nothing import Nothing
+from raysweep.analyses.finding import Nothing, Outcome
 
 OUTCOMES: Mapping[Outcome, str] = {
     Outcome.LOCATED: "found",

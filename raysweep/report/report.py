@@ -11,9 +11,8 @@ import pandas as pd
 
 from raysweep.analyses.comparison import KIND, compared
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import Finding
+from raysweep.analyses.finding import NOTHING, Finding, Nothing
 from raysweep.analyses.findings import designed, findings_of
-from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.prepared import each_once
 from raysweep.analyses.rows import error_column
 from raysweep.fits.processes import helped, mapped

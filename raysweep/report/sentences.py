@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways, within
-from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.nothing import NOTHING, Nothing
+from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
 from raysweep.numbers import alike, digits_for, interval, number

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from logging_workload import WORKLOAD
 
-from raysweep.analyses.finding import Outcome
+from raysweep.analyses.finding import NOTHING, Nothing, Outcome
 from raysweep.analyses.kinds.landscape import run
-from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError
 

@@ -8,9 +8,8 @@ import pytest
 from scipy.stats import t
 
 from raysweep import workloads
-from raysweep.analyses.finding import Needed, Outcome
+from raysweep.analyses.finding import NOTHING, Needed, Nothing, Outcome
 from raysweep.analyses.kinds.learning_curves import run
-from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError
 

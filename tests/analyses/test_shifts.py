@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from transfer_rows import TRANSFER, rows_with
 
-from raysweep.analyses.finding import Needed, Outcome
+from raysweep.analyses.finding import NOTHING, Needed, Nothing, Outcome
 from raysweep.analyses.kinds.shift import run
-from raysweep.analyses.nothing import NOTHING, Nothing
 from raysweep.analyses.question import Question
 from raysweep.report.figures import drawn
 

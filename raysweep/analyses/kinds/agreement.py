@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, heavy_rows, means_table, parameters_of, varying
@@ -49,7 +48,7 @@ def run(question: Question) -> Finding:
             tables[metric], tests[metric] = scored(table), joint(differences(light, keys, metric))
     missing = [name for name in asked if name not in tables]
     if not tables:
-        return nothing(question, "agreement", Nothing.NO_CLOSED_FORM, ", ".join(missing))
+        return question.nothing("agreement", Nothing.NO_CLOSED_FORM, ", ".join(missing))
     tested = sum(test is not None for test in tests.values())
     return question.finding(
         "agreement",

@@ -17,7 +17,7 @@ from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-from raysweep.space.analyses import along_training, metrics_of
+from raysweep.space.analyses import metrics_of
 from raysweep.space.checks import Context
 from raysweep.workloads.declaration import Workload
 
@@ -138,5 +138,4 @@ ANALYSIS = Analysis(
     columns=MEANS,
     means_only=True,
     check=check,
-    instead=lambda options, workload: "learning_curves" if along_training("curves", options, workload) else "curves",
 )

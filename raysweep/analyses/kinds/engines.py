@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Outcome
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Nothing, Outcome
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, heavy_rows, parameters_of, plain_means, varying
 from raysweep.analyses.series import CurvesPlot, Series, laid_out
@@ -48,7 +47,7 @@ def run(question: Question) -> Finding:
     same = varying(shared, frame)
     pairs = paired(reference_rows, others, same, [*by, "engine", x], metrics)
     if not len(pairs):
-        return nothing(question, "engines", Nothing.NO_PAIR, reference, x=x)
+        return question.nothing("engines", Nothing.NO_PAIR, reference, x=x)
     pairs, thin = thinned(pairs.assign(size=pairs["difference"].abs()), x, by)
     keys = ["engine", *by, "metric"]
     sizes = pairs.groupby(["engine", *by, x, "metric"], sort=True)["size"]

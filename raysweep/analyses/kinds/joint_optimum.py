@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice, zero_may_be_best
@@ -65,7 +64,7 @@ def run(question: Question) -> Finding:
     log, turn, error = [is_logarithmic(frame, axis, workload) for axis in axes], question.turn, question.error_in(frame)
     for axis, other, in_log in zip(axes, axes[::-1], log, strict=True):
         if in_log and zero_may_be_best(frame, axis, metric, [*keys, other], turn):
-            return nothing(question, "joint_optimum", Nothing.AXIS_NOT_POSITIVE, axis)
+            return question.nothing("joint_optimum", Nothing.AXIS_NOT_POSITIVE, axis)
     surface = slice_places(frame, axes, metric, keys, turn=turn, error=error, level=question.level, logarithmic=log)
     slices, seeds = surface.slices, int(rows["seed"].nunique())
     settings = [dict(zip(keys, setting, strict=True)) for setting in slices.settings]

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Outcome, Plot
+from raysweep.analyses.finding import Finding, Nothing, Outcome, Plot
 from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
-from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.places import in_front
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, spread
@@ -55,7 +54,7 @@ def run(question: Question) -> Finding:
     points = points_of(question)
     logged = [str(name) for name in points.columns if points[name].notna().any()]
     if points.empty or not any(name in logged for name in (x, y, *metrics)):
-        return nothing(question, "landscape", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
+        return question.nothing("landscape", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=x)
     for name, key in [(x, "x"), (y, "y"), *((metric, "metrics") for metric in metrics)]:
         check_metric(name, f"analysis.landscape.{key}", question, logged)
     keys, idle = keys_of(question, "")
@@ -64,7 +63,7 @@ def run(question: Question) -> Finding:
     every = [surfaces_of(where, rows, metric, x, y) for where, rows in groups(table, keys) for metric in metrics]
     every = [one for one in every if one.draws]
     if not every:
-        return nothing(question, "landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
+        return question.nothing("landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
 
     def plots() -> Sequence[Plot]:
         seed = shared_seed(every)

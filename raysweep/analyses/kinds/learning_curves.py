@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.explored import asinh_width, curve
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
+from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.logged import (
     IDENTITY,
     OPTIONS,
@@ -21,7 +21,6 @@ from raysweep.analyses.logged import (
     points_of,
     stage_of,
 )
-from raysweep.analyses.nothing import Nothing, nothing
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, plain_means, spread
@@ -82,7 +81,7 @@ def run(question: Question) -> Finding:
     """The curves of each setting. InputError if the stage logged other metrics than those asked for."""
     stage, points, metrics = stage_of(question), points_of(question), metrics_of(question.options)
     if points.empty:
-        return nothing(question, "learning_curves", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=question.x)
+        return question.nothing("learning_curves", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=question.x)
     logged = names_in(points)
     for metric in metrics:
         option = "metric" if question.options.get("metric") == metric else "metrics"

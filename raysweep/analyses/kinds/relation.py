@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table, parameters_of, varying
@@ -55,7 +54,7 @@ def run(question: Question) -> Finding:
     ok = frame[frame["status"] == "ok"]
     good = ok[ok[x].notna() & np.isfinite(ok[y].astype(float))]
     if not len(good):
-        return nothing(question, "relation", Nothing.NO_PAIR, f"{x}, {y}")
+        return question.nothing("relation", Nothing.NO_PAIR, f"{x}, {y}")
     keys = varying(parameters_of(good, workload), good)
     good = good.assign(_cell=good.groupby(keys, dropna=False).ngroup() if keys else 0)
     by_cells = question.options.get("sample") == "cells"

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Needed, Outcome, Plot
-from raysweep.analyses.nothing import Nothing, nothing
+from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import groups
@@ -26,7 +25,7 @@ def run(question: Question) -> Finding:
     keys = question.keys_besides(x, over)
     parts = list(groups(question.rows, keys))
     if len(parts) < 2:
-        return nothing(question, "shift", Nothing.ONE_SETTING, metric=metric, x=x)
+        return question.nothing("shift", Nothing.ONE_SETTING, metric=metric, x=x)
     order = [next(iter(question.design.values(key)), None) for key in keys]
     first = next((k for k, (where, _) in enumerate(parts) if list(where.values()) == order), 0)
     base, base_rows = parts.pop(first)
