@@ -160,8 +160,8 @@ def add_lines(table: pd.DataFrame, lines: Mapping[str, float], level: float) -> 
 
 def can_say(table: pd.DataFrame) -> np.ndarray:
     """Whether each slice can be compared with the closed form: located or censored, and a fit of the mean."""
-    comparable = table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH])
-    return (comparable & (table["scale"] != "sign")).to_numpy() if "scale" in table.columns else comparable.to_numpy()
+    of_mean = table["scale"] != "sign" if "scale" in table else True
+    return (table["status"].isin([Status.LOCATED, Status.CENSORED_LOW, Status.CENSORED_HIGH]) & of_mean).to_numpy()
 
 
 def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
@@ -178,9 +178,11 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
             continue
         part = good[good[y] == row[y]] if y else good
         wide = part.pivot_table(index="seed", columns=x, values=metric, aggfunc="mean")
-        near = _around(wide, row["theory"])
-        wide = wide[near].dropna()
-        at = wide.columns.to_numpy(float)
+        draws = wide.notna().sum()
+        at = draws.index[2 * draws >= draws.max()].to_numpy(float)  # with a precision, cells have unequal draws
+        first = int(np.clip(np.searchsorted(at, row["theory"]) - 2, 0, max(len(at) - 4, 0)))
+        at = at[first : first + 4]  # around the zero
+        wide = wide[at.tolist()].dropna()
         if len(at) < 2 or len(wide) < 2:
             continue
         step = 0.01 * float(np.diff(at).min())
@@ -191,12 +193,3 @@ def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None
         if not (np.abs(distance) <= ROUNDING * (at[-1] - at[0])).all():
             columns.append(pd.Series(distance, index=wide.index))
     return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=sorted(good["seed"].unique()))
-
-
-def _around(wide: pd.DataFrame, place: float) -> list[float]:
-    """The four columns around a place, out of those with at least half as many draws as the column that has the most.
-    With a precision, cells have different numbers of draws, and a draw counts only where it has every column."""
-    draws = wide.notna().sum()
-    at = draws.index[2 * draws >= draws.max()].to_numpy(float)
-    first = int(np.clip(np.searchsorted(at, place) - 2, 0, max(len(at) - 4, 0)))
-    return at[first : first + 4].tolist()

@@ -17,6 +17,7 @@ from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
 KIND = "comparison"
+ENDS = (("here", "left"), ("there", "right"))
 
 
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding:
@@ -42,7 +43,7 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
         if seeds_differ or not (cells["in"] == "both").any():
             reasons[name] = Nothing.NO_SEED_SHARED if seeds_differ else Nothing.NO_CELL_SHARED
             continue
-        alone = {f"alone_{end}": int((cells["in"] == f"{side}_only").sum()) for end, side in SIDES.items()}
+        alone = {f"alone_{end}": int((cells["in"] == f"{side}_only").sum()) for end, side in ENDS}
         for metric in metrics:
             usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
             pairs = paired(usable[0], usable[1], same, metric)
@@ -64,9 +65,6 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     keys = ["sweep", "metric"]
     table = as_table(rows, keys if rows else [])
     return Finding(KIND, KIND, table, keys=keys, facts=facts, tables=tables, plots=lambda: plots)
-
-
-SIDES = {"here": "left", "there": "right"}
 
 
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from raysweep.analyses import registry
 from raysweep.analyses.design import Design
 from raysweep.analyses.explored import explored_of
 from raysweep.analyses.finding import Finding
-from raysweep.analyses.prepared import counted_once, for_analyses, left_out, lost_cells, reason, restricted
+from raysweep.analyses.prepared import counted_once, for_analyses, lost_cells, reason, restricted
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import without_zero_errors
 from raysweep.analyses.user_function import user_function_finding
+from raysweep.fits.lost_draws import can_be_fitted
 from raysweep.lazy import pd
 from raysweep.space.analyses import check_analysis, metrics_of, opened
 from raysweep.space.checks import Context
@@ -122,6 +123,7 @@ def finding_of(analysis: Analysis, asked: Question) -> Finding:
         finding = asked.nothing(analysis.kind, *why, metric=str(asked.options.get("metric", "")))
     else:
         finding = analysis.run(fitted)
-    rows = left_out(asked.rows[asked.rows["status"] == OK], metrics)
-    facts = {**finding.facts, **({"lost": lost} if lost else {}), **({"left_out": rows} if rows else {})}
+    good = asked.rows[asked.rows["status"] == OK]  # of which a mean over those with a usable value may be biased
+    bad = {metric: count for metric in metrics if (count := int((~can_be_fitted(good[metric])).sum()))}
+    facts = {**finding.facts, **({"lost": lost} if lost else {}), **({"left_out": bad} if bad else {})}
     return replace(finding, facts=facts, idle=idle, explored=finding.explored or explored_of(finding, fitted))

@@ -8,9 +8,7 @@ from typing import Any
 from raysweep.analyses.question import Question
 from raysweep.errors import InputError, unknown
 from raysweep.lazy import pd
-from raysweep.ledger.curves import STEP
 from raysweep.space import analysis_options as allowed
-from raysweep.space.analyses import metrics_of
 from raysweep.space.checks import Check, Context
 
 IDENTITY = ["sweep", "cell", "seed"]
@@ -28,8 +26,6 @@ OPTIONS: dict[str, Check] = {
 def check_logged(given: Mapping[str, Any], path: str, context: Context) -> None:
     """Raise InputError for options that do not fit a stage that logs."""
     workload = context.workload
-    if not metrics_of(given):
-        raise InputError(f"{path}.metric", "missing; expected a metric")
     if workload.compute:
         axes = ", ".join(context.axes) or "none"
         raise InputError(f"{path}.x", f"{workload.name} logs no learning curves; expected one of its axes: {axes}")
@@ -51,12 +47,6 @@ def points_of(question: Question) -> pd.DataFrame:
     """What the stage logged: one line per point."""
     every = question.curves() if question.curves else question.rows.iloc[:0].assign(stage="")
     return every[every["stage"] == stage_of(question)]
-
-
-def names_in(points: pd.DataFrame) -> list[str]:
-    """The metrics that have a value at some point."""
-    fixed = (*IDENTITY, "status", "stage", STEP)
-    return [str(name) for name in points.columns if name not in fixed and points[name].notna().any()]
 
 
 def check_metric(name: str, path: str, question: Question, logged: list[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import Nothing
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import all_keys, groups, parameters_of
+from raysweep.analyses.rows import all_keys, parameters_of
 from raysweep.fits.lost_draws import LARGEST, among_lost, can_be_fitted, losses_of
 from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of
@@ -67,12 +67,6 @@ def each_once(rows: pd.DataFrame, same: Sequence[str]) -> pd.DataFrame:
     return rows.iloc[order].drop_duplicates(list(same)).sort_index(kind="stable")
 
 
-def left_out(good: pd.DataFrame, metrics: Sequence[str]) -> dict[str, int]:
-    """How many ok rows have no finite value up to `LARGEST`, by metric; a mean over the others may be biased."""
-    counts = {metric: int((~can_be_fitted(good[metric])).sum()) for metric in metrics}
-    return {metric: count for metric, count in counts.items() if count}
-
-
 def lost_cells(rows: pd.DataFrame, metrics: Sequence[str], design: Design, workload: Workload) -> list[dict[str, Any]]:
     """The cells that no analysis gets, because most of their draws diverged or failed though some are ok.
 
@@ -116,21 +110,14 @@ def reason(analysis: Analysis, asked: Question, fitted: Question) -> tuple[Nothi
             values = np.abs(rows[parameter.name].to_numpy(float))
             if (np.isfinite(values) & (values > LARGEST)).any():
                 return Nothing.AXIS_TOO_LARGE, parameter.name
-    x = asked.options.get(analysis.along)
-    return without_curve(analysis, asked, x, fitted.rows) if x else None
-
-
-def without_curve(analysis: Analysis, asked: Question, x: str, rows: Any) -> tuple[Nothing, str] | None:
-    """The same of the axis of fitted curves: it has values (from another sweep) among which no best one can be sought,
-    or x varies, but no two cells differ in x alone."""
-    values = rows[x].unique()
-    if analysis.above is not None and not all(analysis.above < value < np.inf for value in values):
-        return Nothing.AXIS_NOT_POSITIVE if analysis.above == 0 else Nothing.AXIS_NOT_FINITE, x
-    good = rows[rows["status"] == OK]
+    if not (x := asked.options.get(analysis.along)):
+        return None
+    if analysis.above is not None and not all(analysis.above < value < np.inf for value in fitted.rows[x].unique()):
+        return Nothing.AXIS_NOT_POSITIVE if analysis.above == 0 else Nothing.AXIS_NOT_FINITE, x  # of another sweep
+    good = fitted.rows[fitted.rows["status"] == OK]
     if good[x].nunique() < 2:
         return None
     given = [*asked.by, *(asked.options[key] for key in ("y", "length") if asked.options.get(key))]
     keys = all_keys(good, asked.workload, x, given, asked.design)
-    if not keys or any(part[x].nunique() > 1 for _, part in groups(good, keys)):
-        return None
-    return Nothing.NO_CURVE, x
+    varies = not keys or (good.groupby(keys, dropna=False)[x].nunique() > 1).any()
+    return None if varies else (Nothing.NO_CURVE, x)  # no two cells differ in x alone

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raysweep.analyses.finding import Finding, Nothing, Plot, as_table
 from raysweep.analyses.question import Question
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Returned:
+class Returned(NamedTuple):
     """What a function returned. texts: the first is the answer in one line, the others stand below it."""
 
     texts: list[str]

@@ -62,6 +62,8 @@ def check_analysis(entry: Any, path: str, context: Context) -> None:
     options = {**analysis.required, **{key: checks.unless_null(check) for key, check in optional.items()}}
     checks.keys(entry[kind], path, context, options, defaults=dict.fromkeys(analysis.required))
     _, given = opened(entry)
+    if {"metric", "metrics"} <= analysis.optional.keys() and not metrics_of(given):
+        raise InputError(f"{path}.metric", "missing; expected a metric")
     if analysis.check:
         analysis.check(given, path, context)
     for name, pair in given.get("between", {}).items():

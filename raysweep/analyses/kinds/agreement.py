@@ -60,7 +60,7 @@ def run(question: Question) -> Finding:
         plots=lambda: [
             AgreementPlot(f"{question.name}_{metric}", metric, tables[metric], test)
             for metric, test in tests.items()
-            if test is not None
+            if test
         ],
     )
 
@@ -75,17 +75,14 @@ def setting(table: pd.DataFrame, test: Joint | None, metrics: int) -> dict[str, 
 
     draws, inside = int(table["draws"].max()), float(table["inside_95"].mean())
     row: dict[str, Any] = {"cells": len(table), "draws": draws, "inside_95": inside}
-    if test is None and draws < FEWEST:
-        few = {"reason": Reason.TOO_FEW_DRAWS, **takes(Needed.MORE_DRAWS, draws)}
-        return {**row, "outcome": Outcome.UNDECIDED, **few}
     if test is None:
-        return {**row, "outcome": Outcome.AGREES if inside == 1 else Outcome.DIFFERS}
+        few = {"outcome": Outcome.UNDECIDED, "reason": Reason.TOO_FEW_DRAWS, **takes(Needed.MORE_DRAWS, draws)}
+        return row | (few if draws < FEWEST else {"outcome": Outcome.AGREES if inside == 1 else Outcome.DIFFERS})
     chance = min(1.0, 2 * metrics * float(ndtr(-abs(test.z))))
     differs, half = chance < 1 - LEVEL, t_quantile(LEVEL, test.draws - 1) * test.error
     row |= {"outcome": Outcome.DIFFERS if differs else Outcome.AGREES, "estimate": test.mean}
     row |= {"low": test.mean - half, "high": test.mean + half, "z": test.z, "p_value": chance}
-    if differs and chance > DOUBTFUL:
-        row |= takes(Needed.MORE_DRAWS, draws)
+    row |= takes(Needed.MORE_DRAWS, draws) if differs and chance > DOUBTFUL else {}
     if abs(test.skewness) > SKEWED:
         row["expected_95"] = student_coverage(round(abs(test.skewness), 1), int(table["draws"].median()))
     return {**row, "skewness": test.skewness}
@@ -93,9 +90,8 @@ def setting(table: pd.DataFrame, test: Joint | None, metrics: int) -> dict[str, 
 
 def differences(frame: pd.DataFrame, keys: list[str], metric: str) -> np.ndarray:
     """Value minus closed form, shape (draws, cells); NaN where a draw has no usable value."""
-    good = frame[frame["status"] == "ok"]
-    good = good.assign(difference=good[metric].astype(float) - good[f"{metric}_theory"].astype(float))
-    good = good[np.isfinite(good["difference"])]
+    good = frame.assign(difference=frame[metric].astype(float) - frame[f"{metric}_theory"].astype(float))
+    good = good[(good["status"] == "ok") & np.isfinite(good["difference"])]
     table = good.assign(cell=good.groupby(keys, dropna=False).ngroup())
     return table.pivot_table(index="seed", columns="cell", values="difference").to_numpy(float)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,9 @@ from raysweep.analyses.series import CurvesPlot, curves_plot
 from raysweep.analyses.single_runs import values_of_single_runs
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.with_best import from_best
+from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 ROW = ("estimate", "low", "high", "theory", "draws")
@@ -51,18 +48,13 @@ def run(question: Question) -> Finding:
         rows,
         keys,
         meanings=meaning(question, keys, table, apart),
-        facts=about(shares, drawn),
+        facts={"shares": shares} | ({} if drawn is None else {"method": "single_runs"}),
         tables={
             f"{question.name}_cells": table if drawn is None else whole,
             **({f"{question.name}_effects": main} if len(main) else {}),
         },
         plots=lambda: curve_over(question, axes) if len(table) > 2 else [],
     )
-
-
-def about(shares: Mapping[str, float], drawn: np.ndarray | None) -> dict[str, Any]:
-    """The facts of a ranking. shares: of variance, by axis. drawn: of `ranked`."""
-    return {"shares": shares, **({"method": "single_runs"} if drawn is not None else {})}
 
 
 def ranked(question: Question, keys: list[str], table: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray | None]:
@@ -76,19 +68,12 @@ def ranked(question: Question, keys: list[str], table: pd.DataFrame) -> tuple[pd
 
 
 def effects(table: pd.DataFrame, keys: list[str], largest: bool) -> pd.DataFrame:
-    """The main effects: for each value of each axis, the mean over all cells that have it, and their number (cells).
-
-    The best value of an axis comes first.
-    """
-    import pandas as pd
-
+    """The main effects: for each value of each axis, the best first, the mean and number of all cells that have it."""
     parts = []
-    for key in keys:
-        of_key = table.groupby(key, sort=True)["mean"].agg(["mean", "size"]).reset_index()
-        if len(of_key) > 1:
-            of_key.columns = ["axis_value", "mean", "cells"]
-            of_key = of_key.sort_values("mean", ascending=not largest, kind="stable")
-            parts.append(of_key.assign(axis=key)[["axis", "axis_value", "mean", "cells"]])
+    for key in (key for key in keys if table[key].nunique() > 1):
+        of_key = table.groupby(key)["mean"].agg(mean="mean", cells="size").rename_axis("axis_value")
+        of_key = of_key.sort_values("mean", ascending=not largest, kind="stable").reset_index()
+        parts.append(of_key.assign(axis=key)[["axis", "axis_value", "mean", "cells"]])
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -147,15 +132,13 @@ def meaning(
 
 
 def curve_over(question: Question, axes: list[str]) -> list[CurvesPlot]:
-    """The metric over the most important axis along which cells can be compared, in an empty list if there is none.
-    axes: the most important first."""
-    rows, metric = question.rows, question.metric
+    """The metric over the first of the axes along which cells can be compared; empty without one."""
     for x in axes:
-        keys = [key for key in axes if key != x]
-        keys += [key for key in question.keys(x) if key not in keys]
-        if not (rows.groupby(keys, dropna=False)[x].nunique() if keys else rows[[x]].nunique()).gt(1).any():
-            continue
-        if plots := curves_plot(question, metric, x, keys, f"{question.name}_curves"):
+        keys = list(dict.fromkeys([*(key for key in axes if key != x), *question.keys(x)]))
+        values = question.rows.groupby(keys, dropna=False)[x] if keys else question.rows[[x]]
+        if values.nunique().gt(1).any() and (
+            plots := curves_plot(question, question.metric, x, keys, f"{question.name}_curves")
+        ):
             return plots
     return []
 

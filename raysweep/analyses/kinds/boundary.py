@@ -100,11 +100,15 @@ def run(question: Question) -> Finding:
     whole = in_front(joined((where, table) for (where, _), table in zip(parts, tables, strict=True)), lead)
     named = {f"{question.name}_zeros": whole}
     apart = [displacements(rows, table, x, y, metric) for (_, rows), table in zip(parts, tables, strict=True)]
+    ways, said = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}, int(can_say(whole).sum())
     facts: dict[str, Any] = {
-        "rising": same_way(fits),
+        "rising": ways.pop() if len(ways) == 1 else None,  # through all zeros
         "several": int((whole["crossings"] > 1).sum()) or None,
         "joint": against_theory(whole, apart),
-        "lines": beside_lines(question, whole),
+        "lines": {  # how many intervals do not hold the constant, and of how many
+            name: {"value": value, "outside": int(whole[f"excluded {name}"].sum()), "of": said}
+            for name, value in question.lines.items()
+        },
     }
     if question is not measured:  # a difference is a metric of no other table
         named[f"{question.name}_differences"] = means_table(question.rows, [*lead, x], metric, workload)
@@ -170,12 +174,6 @@ def limited_by_failures(table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str 
     return table
 
 
-def same_way(fits: Sequence[Fit]) -> bool | None:
-    """Whether the metric rises through all zeros, or falls; None if it does neither."""
-    ways = {bool(rising) for fit in fits for rising in fit.crossings["rising"]}
-    return ways.pop() if len(ways) == 1 else None
-
-
 def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[str, float]:
     """All located zeros against the closed form's at once, with the draw as the unit; empty if that is not known.
 
@@ -189,13 +187,6 @@ def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[s
     return {"distance": distance, "mean": test.mean, "error": test.error, "z": test.z, "draws": test.draws}
 
 
-def beside_lines(question: Question, whole: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Of each named constant: its value, how many intervals do not hold it, and of how many."""
-    of = int(can_say(whole).sum())
-    outside = {name: int(whole[f"excluded {name}"].sum()) for name in question.lines}
-    return {name: {"value": value, "outside": outside[name], "of": of} for name, value in question.lines.items()}
-
-
 def plots(
     question: Question, parts: Sequence[Part], tables: Sequence[pd.DataFrame], whole: pd.DataFrame, lead: list[str]
 ) -> list[Plot]:
@@ -203,10 +194,9 @@ def plots(
     y, rows = question.options.get("y"), question.rows
     keys = [key for key in lead if key != y]
     along = y if y and is_number(rows, y) else next((key for key in keys if is_number(rows, key)), None)
-    first: list[Plot] = [*maps_plot(question, parts, tables)]
-    second: list[Plot] = []
+    first, second = list[Plot](maps_plot(question, parts, tables)), list[Plot]()
     if along and (along != y or len(parts) > 1):
-        second = [*places_plot(question, whole, lead, along, "zero", partial(zeros_of_line, question, lead, along))]
+        second += places_plot(question, whole, lead, along, "zero", partial(zeros_of_line, question, lead, along))
     if len(parts) > 1 or question.lines:  # several lines in one figure are easier to compare than maps
         first, second = second, first
     curves = slices_plot(question, parts, whole, keys)
@@ -232,10 +222,8 @@ def zeros_over(question: Question, rows: pd.DataFrame, along: str) -> tuple[np.n
 
 def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Where, table: pd.DataFrame) -> PlaceLine:
     """One line of zeros, with the closed form's on a fine grid."""
-    rows = question.rows
-    for other in lead:
-        if other != along:
-            rows = rows[rows[other] == table[other].iloc[0]]
+    others = [other for other in lead if other != along]
+    rows = question.rows[(question.rows[others] == table[others].iloc[0]).all(axis=1)]
     fine, roots = zeros_over(question, rows, along)
     return PlaceLine(where, along, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 

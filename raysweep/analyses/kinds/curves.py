@@ -12,13 +12,11 @@ from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, bounds_of, heavy_rows, interval, means_table, signs_of
 from raysweep.analyses.series import curves_plot
-from raysweep.errors import InputError
 from raysweep.fits.comparison import HIGHER, LOWER, ROUNDING, UNCLEAR, per_cell
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
-from raysweep.space.checks import Context
 from raysweep.workloads.declaration import Workload
 
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
@@ -116,12 +114,6 @@ def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
     return {**row, "outcome": outcome, **decides}
 
 
-def check(options: Mapping[str, Any], path: str, context: Context) -> None:
-    """Raise InputError without a metric."""
-    if not metrics_of(options):
-        raise InputError(f"{path}.metric", "missing; expected a metric")
-
-
 ANALYSIS = Analysis(
     kind="curves",
     question="How does {metric} change with {x}?",
@@ -137,5 +129,4 @@ ANALYSIS = Analysis(
     },
     columns=MEANS,
     means_only=True,
-    check=check,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from raysweep.workloads.declaration import Workload
 EQUAL = 1e-9  # smaller differences, relative to the metric, come from rounding and stopping rules, not from the step
 FLAT = 0.1  # if the power of x is closer to 0 than this, the difference is constant and does not come from the step
 BY_REFERENCE = ("draws", "mean", "standard_error", "mean_by_reference", "error_by_reference", "times_less_variance")
+
+ENGINE = partial(checks.text, expected="the name of an engine")
 
 
 def run(question: Question) -> Finding:
@@ -110,7 +113,7 @@ def paired(
         both = others[list(dict.fromkeys([*columns, metric]))].merge(right, on=keys, how="inner")
         both = both.assign(metric=metric, value=both[metric], difference=both[metric] - both["reference"])
         pieces.append(both.dropna(subset=["difference"])[[*columns, "metric", "value", "difference"]])
-    return pd.concat(pieces, ignore_index=True) if pieces else pd.DataFrame()
+    return pd.concat(pieces, ignore_index=True)
 
 
 def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, int]:
@@ -140,9 +143,8 @@ def setting(part: pd.DataFrame, x: str, scale: float) -> dict[str, Any]:
     if not len(finite):
         return {**row, "outcome": Outcome.MEASURED}
     order, row["draws"] = float(finite.mean()), len(finite)
-    half = np.nan
-    if len(finite) > 1:
-        half = t_quantile(LEVEL, len(finite) - 1) * float(finite.std(ddof=1) / np.sqrt(len(finite)))
+    error = float(finite.std(ddof=1) / np.sqrt(len(finite))) if len(finite) > 1 else np.nan
+    half = t_quantile(LEVEL, len(finite) - 1) * error
     outcome = Outcome.CONSTANT if abs(order) < FLAT else Outcome.INCREASING if order > 0 else Outcome.DECREASING
     return {**row, "outcome": outcome, "estimate": order, "low": order - half, "high": order + half}
 
@@ -156,18 +158,12 @@ def log_slope(sizes: pd.Series) -> float:
 def by_reference(
     pairs: pd.DataFrame, reference_rows: pd.DataFrame, keys: list[str], workload: Workload, closed_form: bool
 ) -> pd.DataFrame:
-    """One line per engine, cell and metric: the mean over draws, and the mean with the reference as control variate.
+    """One line per engine, cell and metric: the mean over draws, and the mean with the reference as control variate:
+    E(engine) = E(reference) + E(engine - reference), with the coefficient 1, which biases nothing.
 
-    E(engine) = E(reference) + E(engine - reference). On the same draws the difference varies less than the engine's own
-    values, if the two are near; the first part is a closed form, or comes from draws of the reference that cost less.
-
-    pairs: one line per draw, with engine, seed, metric, value and difference (to the reference); all its other columns
-        are parameters. keys: the parameters in which pairs agree.
-    closed_form: whether the closed form (NAME_theory) is the reference's expectation.
-
-    The coefficient is 1, so that nothing is estimated that would bias the mean. Where the closed form is not finite or
-    none, the expectation is the mean over the draws of the reference that the engine has not: they are independent of
-    the differences. Cells without either, with one draw, or whose draws have no variance are left out.
+    keys: the parameters in which pairs agree. closed_form: whether NAME_theory is the reference's expectation; else,
+    and where it is not finite, that is the mean over the draws of the reference that the engine has not: they are
+    independent of the differences. Cells without either, with one draw, or without variance are left out.
     """
     cell = [name for name in pairs.columns if name not in ("engine", "seed", "metric", "value", "difference", "size")]
     of_reference = dict(iter(reference_rows.groupby(keys, dropna=False))) if keys else {(): reference_rows}
@@ -205,15 +201,11 @@ def check(options: Mapping[str, Any], path: str, context: Context) -> None:
         raise InputError(f"{path}.x", "missing; expected one of the axes")
 
 
-def engine(value: Any, path: str, context: Context) -> Any:
-    return checks.text(value, path, context, expected="the name of an engine")
-
-
 ANALYSIS = Analysis(
     kind="engines",
     question="How do engines differ from the reference?",
     run=run,
-    optional={"metrics": allowed.metrics, "reference": engine, "x": allowed.number_axis, "by": allowed.axes},
+    optional={"metrics": allowed.metrics, "reference": ENGINE, "x": allowed.number_axis, "by": allowed.axes},
     columns=(
         *(*BY_REFERENCE, "difference", "engine", "largest", "median", "metric", "quarter", "reference"),
         *("rows", "size", "three_quarters", "value"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.finding import Finding, Nothing, Outcome, Plot
+from raysweep.analyses.finding import Finding, Nothing, Outcome, Plot, as_table
 from raysweep.analyses.outcomes import needed, outcome
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, edges_of, is_logarithmic, spread, with_choice, zero_may_be_best
@@ -77,15 +77,20 @@ def run(question: Question) -> Finding:
         for k in (0, 1)
     ]
     plot = PairPlot(name, spread(maps, PANELS), first, second, metric, log, len(maps))
-    finding = question.finding(
-        "joint_optimum", lines, [*keys, "axis"], x=first, facts={"axes": axes}, plots=lambda: [plot] if maps else []
-    )
     alike = [
         {**one.where, first: one.x[i], second: one.y[j], "regret": float(one.regret[i, j])}
         for one in maps
         for i, j in np.argwhere(one.alike)
     ]
-    return replace(finding, tables={f"{name}_optima": finding.table, f"{name}_alike": pd.DataFrame(alike)})
+    return question.finding(
+        "joint_optimum",
+        lines,
+        [*keys, "axis"],
+        x=first,
+        facts={"axes": axes},
+        tables={f"{name}_optima": as_table(lines, [*keys, "axis"]), f"{name}_alike": pd.DataFrame(alike)},
+        plots=lambda: [plot] if maps else [],
+    )
 
 
 def axis_row(pair: Pair | None, k: int, slices: Slices, edges: tuple[float, float], seeds: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Nothing, Outcome, Plot
 from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
-from raysweep.analyses.places import in_front
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, spread
 from raysweep.analyses.series import PANELS
@@ -66,7 +64,7 @@ def run(question: Question) -> Finding:
         return question.nothing("landscape", Nothing.NO_ROW_OK, metric=metrics[0], x=x)
 
     def plots() -> Sequence[Plot]:
-        seed = shared_seed(every)
+        seed = int(pd.Series([seed for one in every for seed in one.draws]).mode()[0])  # that most surfaces have
         wheres = list({tuple(one.where.values()): one.where for one in every}.values())
         shown = spread(wheres, max(1, PANELS // len(metrics)))
         surfaces = [one for one in every if any(one.where == where for where in shown) and seed in one.draws]
@@ -94,12 +92,6 @@ def surfaces_of(where: Where, rows: pd.DataFrame, metric: str, x: str, y: str) -
         if grid.shape == (len(ys), len(xs)) and np.isfinite(grid.to_numpy()).all():
             draws.setdefault(int(seed), grid.to_numpy(float))  # rows that share the stage have one surface
     return Surfaces(where, metric, xs.astype(float), ys.astype(float), draws)
-
-
-def shared_seed(every: Sequence[Surfaces]) -> int:
-    """The first seed that most surfaces have."""
-    counts = Counter(seed for one in every for seed in one.draws)
-    return min(counts, key=lambda seed: (-counts[seed], seed))
 
 
 def heights(one: Surfaces) -> tuple[np.ndarray, np.ndarray]:
@@ -136,10 +128,9 @@ def setting_row(one: Surfaces, every: Sequence[Surfaces], level: float) -> dict[
 def of_draws(one: Surfaces, x: str, y: str) -> pd.DataFrame:
     """One line per point and draw."""
     across, along = (each.ravel() for each in np.meshgrid(one.x, one.y))
-    draws = one.draws.items()
-    parts = [pd.DataFrame({"seed": seed, x: across, y: along, "value": grid.ravel()}) for seed, grid in draws]
-    table = pd.concat(parts, ignore_index=True).assign(**one.where, metric=one.metric)
-    return in_front(table, [*one.where, "metric"])
+    front = {**one.where, "metric": one.metric}
+    columns = [{**front, "seed": seed, x: across, y: along, "value": grid.ravel()} for seed, grid in one.draws.items()]
+    return pd.concat(map(pd.DataFrame, columns), ignore_index=True)
 
 
 ANALYSIS = Analysis(

@@ -11,16 +11,7 @@ import numpy as np
 
 from raysweep.analyses.explored import asinh_width, curve
 from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
-from raysweep.analyses.logged import (
-    IDENTITY,
-    OPTIONS,
-    check_logged,
-    check_metric,
-    keys_of,
-    names_in,
-    points_of,
-    stage_of,
-)
+from raysweep.analyses.logged import IDENTITY, OPTIONS, check_logged, check_metric, keys_of, points_of, stage_of
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Where, groups, plain_means, spread
@@ -34,6 +25,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import OK
 
+FIXED = [*IDENTITY, "status", "stage", STEP]  # the columns of points that are no metrics
 VALUE = "_value"  # the column of a logged metric; no parameter name begins with an underscore
 POINTS = 60  # a curve has so many points at most in a page: enough for the eye, few enough for a small file
 
@@ -82,7 +74,7 @@ def run(question: Question) -> Finding:
     stage, points, metrics = stage_of(question), points_of(question), metrics_of(question.options)
     if points.empty:
         return question.nothing("learning_curves", Nothing.NOTHING_LOGGED, stage, metric=metrics[0], x=question.x)
-    logged = names_in(points)
+    logged = list(map(str, points.drop(columns=FIXED, errors="ignore").dropna(axis=1, how="all")))
     for metric in metrics:
         option = "metric" if question.options.get("metric") == metric else "metrics"
         check_metric(metric, f"analysis.curves.{option}", question, logged)
@@ -167,9 +159,8 @@ def points_table(curves: Sequence[Curve], x: str) -> pd.DataFrame:
     """One row per setting and x: the mean over ok draws, its band, the number of draws."""
     parts = []
     for one in curves:
-        keys = {key: [value] * len(one.x) for key, value in one.where.items()}
         band = {x: one.x, "mean": one.mean, "low": one.low, "high": one.high}
-        parts.append(pd.DataFrame({**keys, **band, "draws": len(one.seeds), "draws_left_out": len(one.left_out)}))
+        parts.append(pd.DataFrame({**one.where, **band, "draws": len(one.seeds), "draws_left_out": len(one.left_out)}))
     return pd.concat(parts, ignore_index=True)
 
 

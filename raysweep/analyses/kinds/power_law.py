@@ -19,8 +19,6 @@ from raysweep.fits.trend import slope_weights
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 
-MEANS = ("geometric_mean", "low", "high")
-
 
 def run(question: Question) -> Finding:
     """The exponent of a metric over x in each setting."""
@@ -82,7 +80,7 @@ def means(fitted: Sequence[tuple[Where, Series]], keys: list[str], question: Que
         for where, line in fitted
         for point in zip(line.means.x, line.means.centre, *line.means.bars, strict=True)
     ]
-    return pd.DataFrame(lines, columns=[*keys, question.x, *MEANS])
+    return pd.DataFrame(lines, columns=[*keys, question.x, "geometric_mean", "low", "high"])
 
 
 def law(rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Series:

@@ -56,10 +56,12 @@ def both_places(rows: pd.DataFrame, question: Question) -> dict[str, Any]:
     zero = fit_boundary(rows, x, None, metric, "seed", level, scale=scale, logarithmic=log).table.iloc[0]
     law, meets = str(question.options["law"]), str(question.options["meets"])
     meeting = fit_meeting(rows, x, law, meets, "seed", level)
-    predicted = (meeting.place, meeting.low, meeting.high, meeting.beyond)
     return {
         **{name: zero[name] for name in MEASURED},
-        **dict(zip(PREDICTED, predicted, strict=True)),
+        "predicted": meeting.place,
+        "predicted_low": meeting.low,
+        "predicted_high": meeting.high,
+        "beyond": meeting.beyond,
         "predicted_note": meeting.note,
         "ratio": meeting.place / zero["estimate"],
         "apart": bool(meeting.high < zero["low"] or meeting.low > zero["high"]),
@@ -85,9 +87,7 @@ def plots(question: Question, whole: pd.DataFrame, keys: Sequence[str]) -> list[
     along = next((key for key in keys if is_number(question.rows, key) and whole[key].nunique() > 1), None)
     if along is None:
         return []
-    others = [key for key in keys if key != along]
-    where = {key: whole[key].iloc[0] for key in others}
-    one = whole[(whole[others] == pd.Series(where, dtype=object)).all(axis=1)]
+    where, one = next(groups(whole, [key for key in keys if key != along]))
     one = with_outcomes(one, edges_of(question.rows, x))
     columns = {"predicted": "estimate", "predicted_low": "low", "predicted_high": "high"}
     guess = one[[along, *columns]].rename(columns=columns)

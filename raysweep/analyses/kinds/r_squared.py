@@ -20,10 +20,7 @@ from raysweep.space import checks
 
 
 def run(question: Question) -> Finding:
-    """The predictor with the highest R² in each setting (the keys and x), and whether it is clearly the best one.
-
-    It is if its interval lies above those of all others.
-    """
+    """The predictor with the highest R² in each setting (the keys and x), and whether its interval lies above all."""
     x, metric, unit = question.x, question.metric, str(question.options["unit"])
     predictors = list(dict.fromkeys(question.options["predictors"]))
     good = question.rows[question.rows["status"] == "ok"]
@@ -36,9 +33,13 @@ def run(question: Question) -> Finding:
     table = pd.DataFrame(values)
     name, units = question.name, int(table["units"].max())
 
+    def line(predictor: str, rows: pd.DataFrame) -> Series:
+        rows = rows[(rows["predictor"] == predictor) & np.isfinite(rows["r_squared"])].sort_values(x)
+        return Series({"predictor": predictor}, plain_means(*rows[[x, "r_squared", "low", "high"]].to_numpy(float).T))
+
     def plots() -> list[CurvesPlot]:
         shown = spread(list(groups(table, keys)), PANELS)
-        panels = [Panel(where, [line(each, rows, x) for each in predictors]) for where, rows in shown]
+        panels = [Panel(where, [line(each, rows) for each in predictors]) for where, rows in shown]
         return [CurvesPlot(name, panels, x, metric)] if table["r_squared"].notna().any() else []
 
     return question.finding(
@@ -76,13 +77,6 @@ def of_group(
     if top["best"] or len(finite) == 1:
         return out, {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
     return out, {**row, "outcome": Outcome.UNCLEAR, **takes(Needed.MORE_UNITS, top["units"])}
-
-
-def line(predictor: str, table: pd.DataFrame, x: str) -> Series:
-    """The values of one predictor over x."""
-    rows = table[(table["predictor"] == predictor) & np.isfinite(table["r_squared"])].sort_values(x)
-    columns = (rows[name].to_numpy(float) for name in (x, "r_squared", "low", "high"))
-    return Series({"predictor": predictor}, plain_means(*columns))
 
 
 ANALYSIS = Analysis(

@@ -81,8 +81,8 @@ def run(question: Question) -> Finding:
 
 def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
     """The row of one group. by_cells: whether intervals are over cells."""
-    names = {"estimate": "rank_correlation"} | {name: name for name in ("low", "high", "reason", "draws", "cells")}
-    row = {name: one[column] for name, column in names.items()}
+    row = {name: one[name] for name in ("low", "high", "reason", "draws", "cells")}
+    row["estimate"] = one["rank_correlation"]
     outcome = side(row["low"], row["high"])
     if outcome == Outcome.UNDECIDED and np.isfinite(row["estimate"]):
         outcome = Outcome.MEASURED
@@ -101,10 +101,8 @@ def ranked(value: float, low: float, high: float, draws: int, cells: int, why: R
 def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
     """Spearman's correlation between x and y over the cells of a draw, with a Student's t interval over draws.
 
-    rows: one row per (_cell, seed). Infinite values get the highest (lowest) rank and are ties.
-
     The interval is for the expected rank correlation of one draw on these cells. It is cut at -1 and 1. A draw is not
-    used if it has fewer than 3 cells, or fewer than two different values of x or of y.
+    used if it has fewer than 3 cells, or fewer than two different values of x or of y. Infinite values are ties.
     """
     from scipy.stats import spearmanr
 
@@ -114,21 +112,15 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
         cells = max(cells, len(mean))
         if len(mean) >= FEWEST and mean[x].nunique() > 1 and mean[y].nunique() > 1:
             each.append(float(spearmanr(mean[x], mean[y]).statistic))
-    if not each:
-        return without_result(0, cells)
-    values = np.array(each)
-    mean = float(values.mean())
-    if len(values) < 2:
-        return ranked(mean, np.nan, np.nan, 1, cells, Reason.SINGLE_DRAW)
-    half = t_quantile(LEVEL, len(values) - 1) * float(values.std(ddof=1)) / np.sqrt(len(values))
-    return ranked(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(values), cells)
+    if len(each) < 2:
+        return ranked(each[0], np.nan, np.nan, 1, cells, Reason.SINGLE_DRAW) if each else without_result(0, cells)
+    mean = float(np.mean(each))
+    half = t_quantile(LEVEL, len(each) - 1) * float(np.std(each, ddof=1)) / np.sqrt(len(each))
+    return ranked(mean, max(mean - half, -1.0), min(mean + half, 1.0), len(each), cells)
 
 
 def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
-    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`).
-
-    rows: one row per (_cell, seed).
-    """
+    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`)."""
     means = rows.groupby("_cell")[[x, y]].mean()
     draws = int(rows["seed"].nunique())
     estimate, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
@@ -147,14 +139,10 @@ def without_result(draws: int, cells: int) -> Rank:
 def cloud(rows: pd.DataFrame, x: str, y: str, where: Where, workload: Workload) -> Cloud:
     """The cells of one group as points with error bars."""
     grouped = rows.assign(_heavy=heavy_rows(rows, y, workload)).groupby("_cell")
-    heavy = grouped["_heavy"].any().to_numpy()
-    means = [grouped[metric].mean().to_numpy(float) for metric in (x, y)]
-    errors = [
-        np.nan_to_num(half_width(LEVEL, grouped[metric].sem().to_numpy(float), grouped[metric].count().to_numpy()))
-        for metric in (x, y)
-    ]
-    middle = np.where(heavy, grouped[y].median().to_numpy(float), means[1])
-    return Cloud(where, means[0], middle, errors[0], np.where(heavy, 0.0, errors[1]), heavy)
+    heavy, means, sizes = grouped["_heavy"].any().to_numpy(), grouped[[x, y]].mean(), grouped[[x, y]].count()
+    errors = [np.nan_to_num(half_width(LEVEL, grouped[one].sem().to_numpy(float), sizes[one])) for one in (x, y)]
+    middle = np.where(heavy, grouped[y].median(), means[y])
+    return Cloud(where, means[x].to_numpy(float), middle, errors[0], np.where(heavy, 0.0, errors[1]), heavy)
 
 
 ANALYSIS = Analysis(

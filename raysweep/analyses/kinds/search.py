@@ -10,7 +10,7 @@ import numpy as np
 
 from raysweep.analyses.explored import asinh_width, plain_number
 from raysweep.analyses.finding import Finding, Outcome, Plot
-from raysweep.analyses.kinds.best import ROW, about, differences, outcome, ranked, with_intervals
+from raysweep.analyses.kinds.best import ROW, differences, outcome, ranked, with_intervals
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, all_keys, better_extremum, bounds_of, interval, means_table
 from raysweep.analyses.searched import Axis, active, axes_of, importance
@@ -131,7 +131,8 @@ def run(question: Question) -> Finding:
         best,
         keys,
         facts={
-            **about(shares, drawn),
+            "shares": shares,
+            **({} if drawn is None else {"method": "single_runs"}),
             "axes": [axis.name for axis in axes],
             "others": others[:OTHERS],
             "configurations": len(shown),
