@@ -1,8 +1,5 @@
-"""Compare fitted places with the closed form of the workload.
-
-Curves, zeros and extrema of the closed form are computed from the formula, not from its values on the grid. The
-difference to a fitted place is given in units of the error of the fit.
-"""
+"""Compare fitted places with the closed form of the workload, whose curves, zeros and extrema are computed from the
+formula, not from its values on the grid."""
 
 from __future__ import annotations
 
@@ -90,10 +87,8 @@ def zero_line(
     part: pd.DataFrame, x: str, y: str | None, metric: str, workload: Workload, at: np.ndarray, samples: int = 241
 ) -> list[np.ndarray]:
     """The zeros of the closed form in x, one array for each value of y in `at` (one array if y is None); empty ones if
-    there is no closed form or if it depends on more than x and y within `part`.
-
-    samples: in x. Two zeros between neighbouring ones are not seen.
-    """
+    there is no closed form or if it depends on more than x and y within `part`. Two zeros between neighbouring ones of
+    the samples in x are not seen."""
     count = len(at) if y else 1
     curve = closed_form(part, metric, workload, x, *([y] if y else []))
     values = finite_values(part, x)
@@ -119,10 +114,7 @@ def extrema(rows: pd.DataFrame, x: str, metric: str, workload: Workload, turn: s
 
 def distances(table: pd.DataFrame, expected: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
     """z of each row: (estimate - expected) in units of the error on that side of the estimate; NaN if one is not known.
-
-    |z| exceeds the normal quantile of the level exactly if the interval does not contain the expected place. So it
-    means the same for any number of draws.
-    """
+    |z| exceeds the normal quantile of the level exactly if the interval does not contain the expected place."""
     estimate, low, high = table[["estimate", "low", "high"]].to_numpy(float).T
     place = np.asarray(expected, dtype=float)
     apart = estimate - place
@@ -141,10 +133,8 @@ def add_theory(table: pd.DataFrame, expected: Sequence[np.ndarray], level: float
     """
     places = []
     for estimate, roots in zip(table["estimate"], expected, strict=True):
-        if len(roots) and np.isfinite(estimate):
-            places.append(float(roots[np.argmin(np.abs(roots - estimate))]))
-        else:
-            places.append(float(roots[0]) if len(roots) == 1 else np.nan)
+        known = len(roots) and (len(roots) == 1 or np.isfinite(estimate))
+        places.append(float(min(roots, key=lambda root: abs(root - estimate))) if known else np.nan)
     z = np.where(without_chance(table), np.nan, distances(table, places, level))
     return table.assign(theory=places, z=z)
 
@@ -165,12 +155,9 @@ def can_say(table: pd.DataFrame) -> np.ndarray:
 
 
 def displacements(rows: pd.DataFrame, table: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
-    """The distance of each draw's zero from the zero of the closed form, to first order.
-
-    It is the value of the draw at the closed form's zero, divided by the slope of the mean there. Shape (draws,
-    slices): one column per slice that is located, is a fit of the mean and has a closed form. A slice in which every
-    draw has the closed form's zero up to rounding is left out, because its scatter is rounding too.
-    """
+    """The distance of each draw's zero from the zero of the closed form, to first order: the value of the draw there,
+    divided by the slope of the mean. One column per slice that is located, is a fit of the mean and has a closed form,
+    but those in which every draw has the closed form's zero up to rounding: their scatter is rounding too."""
     good, _ = usable(rows, metric, [x, "seed"])
     columns = []
     for row in table.to_dict("records"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from raysweep.analyses import registry
@@ -9,8 +10,8 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome, Plot, as_table
 from raysweep.analyses.outcomes import side
 from raysweep.analyses.prepared import lost_cells
-from raysweep.analyses.rows import Where, all_keys, groups, heavy_rows, parameters_of, places_on, plain_means, varying
-from raysweep.analyses.series import CurvesPlot, Series, laid_out
+from raysweep.analyses.rows import all_keys, groups, heavy_rows, parameters_of, places_on, varying
+from raysweep.analyses.series import CurvesPlot, laid_out, plain_series
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
 from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened
@@ -70,9 +71,8 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
     """The numbers of one metric. table: one row per cell (`fits.comparison.per_cell`)."""
     same = (table[["difference", "low", "high"]] == 0).all(axis=None)
-    outcome = Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER)
     return {
-        "outcome": outcome,
+        "outcome": Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER),
         "estimate": whole.mean,
         "low": whole.low,
         "high": whole.high,
@@ -96,10 +96,8 @@ def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> li
 
 
 def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:
-    """(the axis over which differences are drawn, the parameters that distinguish the lines).
-
-    They are taken from the first analysis of the metric, if they vary. The axis is None if there is only one cell.
-    """
+    """(the axis over which differences are drawn, None with one cell; the parameters that distinguish the lines): those
+    of the first analysis of the metric, if they vary."""
     varied = varying(parameters_of(table, workload), table)
     x, keys = None, []
     for entry in design.analyses():
@@ -118,11 +116,6 @@ def difference_plot(
     name: str, table: pd.DataFrame, x: str, keys: list[str], metric: str, design: Design, workload: Workload
 ) -> CurvesPlot:
     table, at, categories = places_on(table, x, workload, design)
-
-    def line(where: Where, rows: pd.DataFrame) -> Series:
-        columns = rows.sort_values(at)[[at, "difference", "low", "high"]].to_numpy(float)
-        return Series(where, plain_means(*columns.T))
-
-    parts = list(groups(table, keys))
-    panels = laid_out(parts, keys[:1], keys[1:], line)
+    parts = list(groups(table.sort_values(at), keys))
+    panels = laid_out(parts, keys[:1], keys[1:], partial(plain_series, columns=(at, "difference", "low", "high")))
     return CurvesPlot(name, panels, x, metric, len(parts), categories)

@@ -26,7 +26,8 @@ KEYS, LISTED = 2, 3
 NEARLY = 0.85
 """A condition nearly holds if this share of the settings that meet it have the outcome, and the same share of those."""
 
-ONE_SIDED = (Outcome.BOUND_LOW, Outcome.BOUND_HIGH, Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
+ONE_SIDED = (Outcome.BOUND_LOW, Outcome.BEYOND_LOW, Outcome.BOUND_HIGH, Outcome.BEYOND_HIGH)
+"""Of the first two the upper end is known, of the others the lower one."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,7 @@ def groups_of(finding: Finding) -> list[Group]:
         exact = conditions(table, chosen, finding.keys)
         where = exact or nearly(table, chosen, finding.keys)
         if outcome in ONE_SIDED:
-            end = "high" if outcome in (Outcome.BOUND_LOW, Outcome.BEYOND_LOW) else "low"
-            located = some[end].agg("max" if end == "high" else "min")
+            located = some["high"].max() if outcome in ONE_SIDED[:2] else some["low"].min()
         some = some.assign(estimate=located)
         values, width = some["estimate"], (some["high"] - some["low"]).replace(np.inf, np.nan)
         low, middle, high = (float(values.quantile(share)) for share in (0, 0.5, 1))

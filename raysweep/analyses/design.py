@@ -79,10 +79,8 @@ class Design:
         ]
 
     def follows(self, name: str, names: Sequence[str]) -> bool:
-        """Whether the parameters `names` determine the value of `name`, because every space declares this with a zip.
-
-        Only declarations count. If the finished cells only happen to show such a relation, the answer is False.
-        """
+        """Whether the parameters `names` determine the value of `name`, because every space declares this with a zip;
+        that the finished cells happen to show it does not count."""
         ties = [tie for space in self.spaces if (tie := tied(space, name, names)) is not None]
         if not ties or len(ties) < len(self.spaces):
             return False
@@ -108,19 +106,14 @@ def values_in(space: Mapping[str, Any], name: str) -> list[Any]:
 def tied(space: Mapping[str, Any], name: str, names: Sequence[str]) -> Tie | None:
     """How a parameter varies with the known parameters in one space; None if no zip connects them."""
     group: Sequence[str] = next((group for group in space.get("zip") or [] if name in group), ())
-    helpers = [other for other in group if other in names]
-    if not helpers:
-        return None
-    axes = space["axes"]
-    return list(zip(zip(*(axes[helper] for helper in sorted(helpers)), strict=True), axes[name], strict=True))
+    known = [space["axes"][helper] for helper in sorted(group) if helper in names]
+    return list(zip(zip(*known, strict=True), space["axes"][name], strict=True)) if known else None
 
 
 def apart(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Whether some known parameter has one value in each of two spaces, and the two values differ."""
-    return any(
-        len(mine) == len(theirs) == 1 and mine != theirs
-        for mine, theirs in ((values_in(one, name), values_in(other, name)) for name in names)
-    )
+    pairs = [(values_in(one, name), values_in(other, name)) for name in names]
+    return any(len(mine) == len(theirs) == 1 and mine != theirs for mine, theirs in pairs)
 
 
 def agree(pairs: Tie) -> bool:

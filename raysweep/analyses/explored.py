@@ -37,10 +37,8 @@ STEPS = 4000
 
 
 def explored_of(finding: Finding, asked: Question) -> list[Callable[[], dict[str, Any]]]:
-    """The curves of a finding: each metric over the axis (lr in a regime); empty where the axis is no parameter.
-
-    asked: with the rows of the analysis. If the finding has a row per curve, its place stands in the curve.
-    """
+    """The curves of a finding: each metric over the axis (lr in a regime); empty where the axis is no parameter. If the
+    finding has a row per curve, its place stands in the curve."""
     x = asked.options.get("lr") or asked.options.get("x")
     metrics = [name for name in metrics_of(asked.options) if name in asked.rows]
     if x not in asked.workload.by_name or not metrics:
@@ -141,10 +139,7 @@ def written(packed: bytes, digits: int) -> tuple[Any, ...]:
 def theory_lines(
     frame: pd.DataFrame, number: np.ndarray, at: str, metric: str, workload: Workload
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The closed form over the axis in each setting, (places, values), where it is finite; empty without one.
-
-    number: of the setting of each row, sorted, 0, 1, ...
-    """
+    """The closed form over the axis in each setting, (places, values), where it is finite; empty without one."""
     count, theory = len(np.unique(number)), f"{metric}_theory"
     nothing = [(np.empty(0), np.empty(0))] * count
     lines = closed_forms(frame, number, at, metric, workload, THEORY_POINTS) or nothing

@@ -102,9 +102,7 @@ def findings_of(
 
 def one_finding(frame: pd.DataFrame, space: Mapping[str, Any], entry: Mapping[str, Any], sweep: str) -> Finding:
     """The finding that the report of one sweep has for an entry of its `analysis`; it need not stand in the space.
-
-    frame: the rows. sweep: its name. Raises InputError for an entry that cannot be made.
-    """
+    Raises InputError for an entry that cannot be made."""
     (finding,) = findings_of(frame, *designed(({**space, "analysis": [entry]},), (sweep,)))
     return finding
 

@@ -45,10 +45,8 @@ def largest_out(places: Sequence[Place], axes: np.ndarray, outcomes: np.ndarray,
 
 
 def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | None:
-    """A place of a curve as the law takes it: normal on either side of the estimate, in log.
-
-    row: outcome, estimate, low and high. edges: of the curves' axis, in log. None where nothing is located.
-    """
+    """A place of a curve as the law takes it: normal on either side of the estimate, in log; None where nothing is
+    located. row: outcome, estimate, low and high. edges: of the curves' axis, in log."""
     low, high = edges.tolist()
     if row["outcome"] in ABOVE + BELOW:
         above = float(row["outcome"] in ABOVE)

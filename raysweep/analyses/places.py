@@ -13,7 +13,7 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Move, Needed, Outcome, Plot
 from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import Part, Where, edges_of, finite_values, groups, is_number
+from raysweep.analyses.rows import Part, Where, edges_of, finite_values, groups, is_number, varying
 from raysweep.analyses.series import CurvesPlot, Panel, laid_out, marks, series_panels
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status
@@ -112,13 +112,9 @@ def places_finding(
 def moves(table: pd.DataFrame, keys: list[str]) -> list[Move]:
     """How the place changes with each axis of numbers, all others fixed: the places at the first and the last value of
     the axis with a located place are compared. If fewer than two settings can be compared so, bounds count as places.
-
-    table: one row per setting with status, estimate, low, high, the keys, and theory.
     """
     out = []
-    for key in keys:
-        if table[key].dtype.kind not in "if" or table[key].nunique() < 2:
-            continue
+    for key in (key for key in varying(keys, table) if is_number(table, key)):
         move = _move(table[table["status"] == Status.LOCATED], keys, key, by_bounds=False)
         if move is None or move.rises + move.falls + move.both + move.open < 2:  # of few places their bounds say more
             wider = _move(table[table["status"].isin(PLACED)], keys, key, by_bounds=True)
@@ -154,11 +150,8 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
 
 
 def turns(rows: pd.DataFrame) -> bool:
-    """Whether some place lies above one before it and one after it, or below both: by intervals that do not meet.
-
-    Of many intervals that hold one by one some do not meet by chance. So each is widened to what would hold for all of
-    the setting at once (Bonferroni, as if normal). rows: in the order of the key; bounds without a place do not count.
-    """
+    """Whether some located place lies above one before it and one after it, or below both, by intervals that do not
+    meet when they are widened to what would hold for all at once (Bonferroni, as if normal). rows: in order."""
     low, high = rows.loc[rows["status"] == Status.LOCATED, ["low", "high"]].to_numpy(float).T
     if (count := len(low)) < 3:
         return False

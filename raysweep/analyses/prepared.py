@@ -43,11 +43,8 @@ def for_analyses(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def counted_once(analysis: Analysis, asked: Question) -> tuple[Question, list[str]]:
-    """The question about rows that count once, and the parameters that these no longer have.
-
-    Rows that differ only in parameters on which the metrics do not depend are one measurement, of which the first row
-    that is ok is kept. A parameter that the entry names is kept.
-    """
+    """The question about rows that count once, and the parameters that these no longer have: rows that differ only in
+    parameters on which the metrics do not depend, and which the entry does not name, are one measurement."""
     options, workload, rows = asked.options, asked.workload, asked.rows
     metrics = [*metrics_of(options), *([options["beside"]] if options.get("beside") else [])]
     if not analysis.means_only or not metrics or "between" in options:
@@ -90,10 +87,8 @@ def lost_cells(rows: pd.DataFrame, metrics: Sequence[str], design: Design, workl
 
 
 def reason(analysis: Analysis, asked: Question, fitted: Question) -> tuple[Nothing, str] | None:
-    """Why there is nothing to analyse, and what this is about; None if there is something.
-
-    asked: with the rows as they are. fitted: with those that analyses get.
-    """
+    """Why there is nothing to analyse, and what this is about; None if there is something. asked: with the rows as they
+    are. fitted: with those that analyses get."""
     metrics, rows = metrics_of(asked.options), asked.rows
     good = rows[rows["status"] == OK]
     if good.empty:

@@ -55,7 +55,7 @@ class Question:
 
     @property
     def words(self) -> Mapping[str, str]:
-        """What the space calls the findings of the entry, by finding; empty if it does not say."""
+        """What the space calls the findings of the entry, by finding."""
         return self.options.get("words") or {}
 
     @property
@@ -74,11 +74,8 @@ class Question:
         return float(self.options.get("level", LEVEL))
 
     def read_at(self, kind: str) -> float:
-        """The level at which the intervals of `level` are computed.
-
-        A stricter one where they decided when a sweep ends: where it has a `precision` of this kind (as in the space:
-        boundary or optimum).
-        """
+        """The level at which intervals of `level` are computed: a stricter one where a `precision` of this kind
+        (boundary or optimum) let them decide when the sweep ends."""
         return stopped_level(self.level) if self.precision(kind) is not None else self.level
 
     def precision(self, kind: str) -> tuple[float, bool] | None:

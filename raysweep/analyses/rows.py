@@ -78,11 +78,8 @@ def bounds_of(metric: str, workload: Workload) -> tuple[float, float]:
 def all_keys(
     frame: pd.DataFrame, workload: Workload, x: str | None, keys: list[str], design: Design = NOTHING_DECLARED
 ) -> list[str]:
-    """`keys` and all other parameters that must be equal within one curve over x.
-
-    A parameter that varies is added, because rows that differ in it must not be averaged or joined to one curve. The
-    only exception is a parameter that x and the keys determine by the design (`Design.follows`).
-    """
+    """`keys` and all other parameters that vary, so that no rows that differ in one are averaged or joined to one curve
+    over x; except those that x and the keys determine by the design (`Design.follows`)."""
     chosen, names, between = list(keys), parameters_of(frame, workload), design.between()
     for name in sorted(names, key=lambda name: name not in between):  # first the ones that differ between sweeps
         if name == x or name in chosen or frame[name].nunique(dropna=False) < 2:
@@ -140,8 +137,13 @@ def comparable(settings: Sequence[tuple[Any, ...]], most: int, located: Collecti
     return chosen if 2 * len(chosen) >= math.prod(counts) else spread(good, most)
 
 
+def finite(values: np.ndarray) -> np.ndarray:
+    """The finite ones of some numbers, sorted, without repeats."""
+    return np.unique(values[np.isfinite(values)])
+
+
 def finite_values(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """The finite numbers in a column, sorted, without repeats."""
+    """Those of a column."""
     return finite(frame[name].unique().astype(float))
 
 
@@ -151,16 +153,8 @@ def edges_of(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     return (float(values[0]), float(values[-1])) if len(values) else (np.nan, np.nan)
 
 
-def finite(values: np.ndarray) -> np.ndarray:
-    """The finite ones of some numbers, sorted, without repeats."""
-    return np.unique(values[np.isfinite(values)])
-
-
 def with_choice(frame: pd.DataFrame, x: str, keys: list[str]) -> pd.DataFrame:
-    """The rows of the settings in which x has more than one value; all rows if there is no such setting.
-
-    Example: cells that are only perturbed have a learning rate as a parameter, but only one value of it.
-    """
+    """The rows of the settings in which x has more than one value; all rows if there is no such setting."""
     if not keys:
         return frame
     chosen = frame[frame.groupby(keys, dropna=False)[x].transform("nunique") > 1]
@@ -214,11 +208,9 @@ def plain_means(x: np.ndarray, centre: np.ndarray, low: np.ndarray, high: np.nda
 
 
 def cell_means(part: pd.DataFrame, x: str, metric: str, workload: Workload, level: float = LEVEL) -> CellMeans:
-    """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1. With
-    given standard errors and one draw everywhere, the interval is theirs.
-
-    If draws have no variance: the median, and the order statistics at which a sign test rejects it.
-    """
+    """The mean of the ok rows at each x, with Student's t interval over draws, that of a share cut at 0 and 1; the
+    interval of given standard errors if there is one draw everywhere; if draws have no variance, the median and the
+    order statistics at which a sign test rejects it."""
     return means_by(part, np.zeros(len(part), dtype=int), x, metric, workload, level)[1]
 
 
@@ -306,14 +298,9 @@ def is_logarithmic(frame: pd.DataFrame, axis: str, workload: Workload) -> bool:
 def zero_may_be_best(frame: pd.DataFrame, x: str, metric: str, keys: Sequence[str], turn: str) -> bool:
     """Whether the metric at x = 0 is no worse than the median over its other values in some setting of the keys. A
     surface in log leaves a 0 out, and says nothing of it."""
-    ok = frame[frame["status"] == "ok"]
-    means = ok.groupby([*keys, x], dropna=False)[metric].mean().reset_index()
-    means = means.assign(**{metric: means[metric] * (-1 if turn == "max" else 1)})
-    for _, part in groups(means.dropna(subset=metric), keys):
-        at_zero = part[x] == 0
-        if (part.loc[at_zero, metric] <= part.loc[~at_zero, metric].median()).any():
-            return True
-    return False
+    means = frame[frame["status"] == "ok"].groupby([*keys, x], dropna=False)[metric].mean().dropna()
+    parts = [part for _, part in groups((means * (-1 if turn == "max" else 1)).reset_index(), keys)]
+    return any((part.loc[part[x] == 0, metric] <= part.loc[part[x] != 0, metric].median()).any() for part in parts)
 
 
 def varying(keys: Sequence[str], table: pd.DataFrame) -> list[str]:
@@ -333,9 +320,8 @@ def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Wor
     no_variance: whether the workload says that draws have no variance. Then only the median is meaningful.
     """
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
-    names = [*keys, "mean", "standard_error", "median", "draws", "computed", "no_variance"]
     if not len(good):
-        return pd.DataFrame(columns=names)
+        return pd.DataFrame(columns=[*keys, *MEANS[:-1]])
     good = good.assign(no_variance=heavy_rows(good, metric, workload))
     grouped = good.groupby(keys, dropna=False)
     table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()

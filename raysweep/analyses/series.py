@@ -12,7 +12,18 @@ import numpy as np
 from raysweep.analyses.closed_form import closed_form, smooth
 from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
-from raysweep.analyses.rows import CellMeans, Part, Where, cell_means, comparable, groups, in_order, places_on, spread
+from raysweep.analyses.rows import (
+    CellMeans,
+    Part,
+    Where,
+    cell_means,
+    comparable,
+    groups,
+    in_order,
+    places_on,
+    plain_means,
+    spread,
+)
 from raysweep.fits.result import Status
 from raysweep.lazy import pd
 from raysweep.workloads.declaration import Workload
@@ -153,25 +164,18 @@ def series_panels(
     beside: str = "",
 ) -> list[Panel[Series]]:
     """The metric over x: one line per value of the first key, one panel per setting of the others (see `laid_out`).
-    Parts without a usable row are left out.
-
-    places: the fitted place of each part, or None.
-    beside: another metric that every line shows too; empty for none.
-    """
+    Parts without a usable row are left out. places: the fitted place of each part. beside: another metric to show."""
 
     def line(where: Where, part: tuple[pd.DataFrame, Place | None]) -> Series:
         made = series(part[0], x, metric, workload, where, part[1])
         return replace(made, beside=cell_means(part[0], x, beside, workload)) if beside else made
-
-    def located(part: tuple[pd.DataFrame, Place | None]) -> bool:
-        return places is None or part[1] is not None
 
     usable = [
         (where, (rows, place))
         for (where, rows), place in zip(parts, places or [None] * len(parts), strict=True)
         if ((rows["status"].to_numpy() == "ok") & np.isfinite(rows[metric].to_numpy(float))).any()
     ]
-    return laid_out(usable, keys[:1], keys[1:], line, located=located)
+    return laid_out(usable, keys[:1], keys[1:], line, lambda part: places is None or part[1] is not None)
 
 
 def curves_plot(
@@ -209,6 +213,11 @@ def series(
     return Series(where, means, at, theory, at_infinity, base, place)
 
 
+def plain_series(where: Where, rows: pd.DataFrame, columns: Sequence[str]) -> Series:
+    """One line from the columns that have x, the values and both ends of their intervals."""
+    return Series(where, plain_means(*rows[list(columns)].to_numpy(float).T))
+
+
 def base_metric(metric: str, workload: Workload) -> str:
     """The metric of the base model that belongs to METRIC_after, namely METRIC; empty if there is none."""
     before = metric.removesuffix("_after")
@@ -216,7 +225,6 @@ def base_metric(metric: str, workload: Workload) -> str:
 
 
 def base_means(part: pd.DataFrame, x: str, metric: str, workload: Workload) -> CellMeans | None:
-    """The metric of the base model over x."""
     before = base_metric(metric, workload)
     means = cell_means(part, x, before, workload) if before and before in part.columns else None
     return means if means and len(means.x) else None

@@ -38,12 +38,8 @@ class UserPlot(Plot):
 
 
 def user_function_finding(kind: str, asked: Question, files: Mapping[str, Path]) -> Finding:
-    """The finding of an entry that names a function of somebody else. If the function is not there or fails, the
-    finding says why, and the other findings are made all the same.
-
-    asked: the question, in which `options` are the keyword arguments of the function.
-    files: the files that the user named, by what the space calls their functions.
-    """
+    """The finding of an entry that names a function of somebody else, which says why if the function is not there or
+    fails. files: those that the user named, by what the space calls their functions."""
     try:
         function = analysis_functions.find(kind, files, "")
     except InputError as error:
@@ -61,12 +57,10 @@ def user_function_finding(kind: str, asked: Question, files: Mapping[str, Path])
 def call(
     function: Callable[..., Any], called: str, frame: pd.DataFrame, options: Mapping[str, Any] | None = None
 ) -> Returned:
-    """What the function returns for a copy of the frame, with the options as keyword arguments.
+    """What the function returns for a copy of the frame, with the options as keyword arguments. Its figure is laid out,
+    so that what cannot be drawn fails here, and no longer belongs to pyplot.
 
-    Its figure is laid out, so that what cannot be drawn fails here, and no longer belongs to pyplot.
-
-    called: its name for errors. Raises InputError if it returns something else than texts, a table and a figure;
-    whatever the function raises is passed on.
+    Raises InputError if it returns something else than texts, a table and a figure; what it raises is passed on.
     """
     analysis_functions.check_options(function, options or {}, called)
     with processes.children_end():

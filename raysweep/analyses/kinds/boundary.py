@@ -143,11 +143,8 @@ def one_line(
 
 
 def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Workload) -> Any:
-    """The scale for each slice that follows from what the workload says about its draws; None if the fit chooses.
-
-    A slice in which draws of some cell have no variance gets the sign scale. All others use the mean, because a single
-    outlier must not change the question to one about the median.
-    """
+    """The scale for each slice: the sign where the workload says that draws of some cell have no variance, else the
+    mean, as a single outlier must not change the question to one about the median; None if the fit chooses."""
     if workload.heavy_tailed is None or rows["seed"].nunique() < SIGN_DRAWS:
         return None
     heavy = heavy_rows(rows, metric, workload)
@@ -157,10 +154,7 @@ def slice_scale(rows: pd.DataFrame, y: str | None, metric: str, workload: Worklo
 
 
 def limited_by_failures(table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str | None, metric: str) -> pd.DataFrame:
-    """The table of a fit, whose reasons say where a zero is not known because no row beyond some x is ok.
-
-    rows: those of the fit. y: the column of its slices; None for a single slice.
-    """
+    """The table of a fit, whose reasons say where a zero is not known because no row beyond some x is ok."""
     table = table.copy()
     for place, row in zip(table.index, table.to_dict("records"), strict=True):
         if outcome(row["status"], row["reason"]) not in (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH):
@@ -176,10 +170,7 @@ def limited_by_failures(table: pd.DataFrame, rows: pd.DataFrame, x: str, y: str 
 
 def against_theory(whole: pd.DataFrame, apart: Sequence[pd.DataFrame]) -> dict[str, float]:
     """All located zeros against the closed form's at once, with the draw as the unit; empty if that is not known.
-
-    apart: `displacements` of each part. distance: their mean distance in x. mean, error: of the distances in units of
-    the scatter of one draw. z, draws: as in `Joint`.
-    """
+    distance: their mean distance in x. mean, error: of the distances in units of the scatter of one draw."""
     if (test := joint(pd.concat(apart, axis=1).to_numpy(float))) is None:
         return {}
     located = whole[whole["status"] == Status.LOCATED]

@@ -78,10 +78,8 @@ def tested(
     rows: pd.DataFrame, keys: list[str], metric: str, other: str | float, workload: Workload
 ) -> pd.DataFrame | None:
     """One row per cell: the keys, `beside` (the mean of the other metric, or the number), `status` (of `per_cell`) and
-    `same` (no draw differs by more than rounding). Cells with one draw are left out; None if none is left.
-
-    Cells that are the same are not among those that Holm's correction is for: nothing of them can be claimed.
-    """
+    `same` (no draw differs by more than rounding; Holm's correction is for the others). Cells with one draw are left
+    out; None if none is left."""
     names = [metric, *([other] if isinstance(other, str) else [])]
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
     for name in names:

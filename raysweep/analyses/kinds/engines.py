@@ -10,8 +10,8 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Nothing, Outcome
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import Where, groups, heavy_rows, parameters_of, plain_means, varying
-from raysweep.analyses.series import CurvesPlot, Series, laid_out
+from raysweep.analyses.rows import Where, groups, heavy_rows, parameters_of, varying
+from raysweep.analyses.series import CurvesPlot, laid_out, plain_series
 from raysweep.errors import InputError
 from raysweep.fits.statistics import LEVEL, t_quantile
 from raysweep.lazy import pd
@@ -93,10 +93,7 @@ def plots(
         for where, part in groups(table, [*keys, "metric"])
         if list(where.values()) not in equal and (part["median"] > 0).any()
     ]
-
-    def line(where: Where, part: pd.DataFrame) -> Series:
-        return Series(where, plain_means(*part[[x, "median", "quarter", "three_quarters"]].to_numpy(float).T))
-
+    line = partial(plain_series, columns=(x, "median", "quarter", "three_quarters"))
     panels = laid_out(shown, keys, ["metric"], line)
     return [CurvesPlot(question.name, panels, x, metric, len(shown))] if panels else []
 

@@ -13,8 +13,8 @@ from raysweep.analyses.held_out import enough, largest_out, law_of
 from raysweep.analyses.outcomes import outcome, side, takes
 from raysweep.analyses.places import PlaceLine, PlacesPlot
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import Where, groups, is_number, plain_means, spread, with_choice
-from raysweep.analyses.series import CurvesPlot, Panel, Series
+from raysweep.analyses.rows import Where, groups, is_number, spread, with_choice
+from raysweep.analyses.series import CurvesPlot, Panel, plain_series
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
@@ -108,10 +108,9 @@ def one_law(surface: SlicePlaces, part: pd.DataFrame, over: Sequence[str], level
     for k, row in enumerate(part.index[usable]):
         if not enough(np.delete(outcomes, k), axes):
             continue
-        place, new = some[k], law.without(k, rng)
-        forecast = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
-        part.loc[row, ["law", "law_low", "law_high"]] = forecast
-        part.loc[row, "inside"] = "yes" if inside(place, new, level, rng) else "no"
+        new = law.without(k, rng)
+        part.loc[row, ["law", "law_low", "law_high"]] = np.exp(np.quantile(new, [0.5, tail, 1 - tail]))
+        part.loc[row, "inside"] = "yes" if inside(some[k], new, level, rng) else "no"
     return law, part
 
 
@@ -168,10 +167,10 @@ def exponents_plot(question: Question, made: Laws, rows: Sequence[Mapping[str, A
     if len(made.others) != 1 or not is_number(question.rows, made.others[0]):
         return []
     (x,), panels = made.others, []
+    columns = [x, "estimate", "low", "high"]
     for axis in made.over:
-        some = [row for row in rows if row["axis"] == axis and not row["reason"]]
-        numbers = [np.array([row[name] for row in some], dtype=float) for name in (x, "estimate", "low", "high")]
-        panels.append(Panel({"exponent of": axis}, [Series({}, plain_means(*numbers))]))
+        some = pd.DataFrame([row for row in rows if row["axis"] == axis and not row["reason"]], columns=columns)
+        panels.append(Panel({"exponent of": axis}, [plain_series({}, some, columns)]))
     lr, name = str(question.options["lr"]), f"{question.name}_exponents"
     return [CurvesPlot(name, panels, x, lr)] if len(some) >= SEVERAL else []
 

@@ -10,8 +10,8 @@ import numpy as np
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import all_keys, groups, plain_means, spread
-from raysweep.analyses.series import PANELS, CurvesPlot, Panel, Series
+from raysweep.analyses.rows import all_keys, groups, spread
+from raysweep.analyses.series import PANELS, CurvesPlot, Panel, Series, plain_series
 from raysweep.fits import r_squared
 from raysweep.fits.reasons import Reason
 from raysweep.lazy import pd
@@ -35,7 +35,7 @@ def run(question: Question) -> Finding:
 
     def line(predictor: str, rows: pd.DataFrame) -> Series:
         rows = rows[(rows["predictor"] == predictor) & np.isfinite(rows["r_squared"])].sort_values(x)
-        return Series({"predictor": predictor}, plain_means(*rows[[x, "r_squared", "low", "high"]].to_numpy(float).T))
+        return plain_series({"predictor": predictor}, rows, (x, "r_squared", "low", "high"))
 
     def plots() -> list[CurvesPlot]:
         shown = spread(list(groups(table, keys)), PANELS)

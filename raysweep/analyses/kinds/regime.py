@@ -151,10 +151,8 @@ def one_regime(
 def longest_out(
     setting: tuple[Regime, SlicePlaces | None], *, length: str, edges: np.ndarray, level: float
 ) -> np.ndarray:
-    """Whether the best rates at the two longest lengths lie as a law of the others forecasts (`largest_out`).
-
-    edges: the logs of the smallest and the largest rate; NaN if one is 0, and then there is no forecast.
-    """
+    """Whether the best rates at the two longest lengths lie as a law of the others forecasts (`largest_out`). edges:
+    logs of the smallest and the largest rate; NaN if one is 0, and then there is no forecast."""
     regime, surface = setting
     rows = regime.optimum.table.to_dict("records")
     outcomes = [outcome(row["status"], row["reason"]) for row in rows]
@@ -202,10 +200,8 @@ def numbers(one: Regime, pretraining: str) -> dict[str, Any]:
 
 
 def setting_row(row: Mapping[str, Any], one: Regime, edges: tuple[float, float]) -> dict[str, Any]:
-    """One setting of the finding. row: of the table of slopes. edges: the smallest and the largest rate.
-
-    Open: rates beyond the grid where bounds leave a side open, more lengths if there are too few, else more draws.
-    """
+    """One setting of the finding. row: of the table of slopes. What is open needs rates beyond the grid where bounds
+    leave a side open, more lengths if there are too few, else more draws."""
     outcome = OUTCOMES.get(one.verdict, Outcome.DECREASING if one.high < 0 else Outcome.UNDECIDED)
     decides: dict[str, Any] = {}
     if one.verdict == Verdict.UNDETERMINED:

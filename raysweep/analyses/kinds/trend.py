@@ -60,10 +60,7 @@ def run(question: Question) -> Finding:
 
 
 def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Adjust the p-values of the table of trends for all settings at once, and add the conclusions from them.
-
-    The conclusions are the columns `status`, `turns_back`, `throughout` and `changes`.
-    """
+    """Adjust the p-values of the table of trends for all settings at once, and add `CONCLUSIONS` from them."""
     for each in ("p_value", *COURSE):
         whole["p_holm" if each == "p_value" else f"{each}_holm"] = holm(whole[each].to_numpy(float))
     whole["status"] = [
@@ -87,8 +84,8 @@ def course(curve: np.ndarray) -> str:
     if len(curve) < 2 or not np.ptp(curve) > 0:
         return ""
     steps = np.diff(curve) / np.ptp(curve)
-    rises, falls = bool((steps > 1e-6).any()), bool((steps < -1e-6).any())
-    if not (rises and falls):
+    rises = (steps > 1e-6).any()
+    if not (rises and (steps < -1e-6).any()):
         return "rises_throughout" if rises else "falls_throughout"
     return "rises_with_a_fall" if curve[-1] > curve[0] else "falls_with_a_rise"
 
