@@ -45,7 +45,7 @@ def closed_forms(
     """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each, empty in a
     setting within which another parameter varies; None where `closed_form` is None for all.
 
-    number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `smooth`.
+    number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `fine`.
     """
     form, (_, first) = workload.closed_form, np.unique(number, return_index=True)
     if form is None or x not in workload.by_name or not len(frame):
@@ -68,13 +68,8 @@ def closed_forms(
     return list(zip(places, np.split(values, np.cumsum(lengths)[:-1]), strict=True))
 
 
-def smooth(part: pd.DataFrame, name: str, workload: Workload, count: int = 121) -> np.ndarray:
-    """Finely spaced values over the range of an axis; its own values if only whole numbers are valid on it."""
-    return fine(finite_values(part, name), name, workload, count)
-
-
 def fine(values: np.ndarray, name: str, workload: Workload, count: int) -> np.ndarray:
-    """`smooth` of the sorted values of an axis."""
+    """So many values over the range of the sorted values of an axis; these if only whole numbers are valid on it."""
     parameter = workload.by_name[name]
     if parameter.type is int or parameter.whole or len(values) < 2:
         return values

@@ -22,7 +22,8 @@ ENDS = (("here", "left"), ("there", "right"))
 
 
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding:
-    """The mean difference of each sweep and the first one, for all metrics that the analyses name.
+    """The mean difference of each sweep and the first one, for all metrics that the analyses name,
+    else all with a closed form, else all.
 
     One row per sweep and metric: estimate is the mean over cells, formed in each draw first; cells, draws, smallest,
     largest, higher and lower (of how many cells the difference is clear after Holm's correction), alone_here and
@@ -33,7 +34,9 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     first, *others = design.names
     rows, plots = list[dict[str, Any]](), list[Plot]()
     tables, reasons = dict[str, pd.DataFrame](), dict[str, Nothing]()
-    parameters, metrics = parameters_of(frame, workload), metrics_named(design, workload, frame)
+    parameters, measured = parameters_of(frame, workload), [one.name for one in workload.metrics if one.name in frame]
+    with_theory = [name for name in measured if f"{name}_theory" in frame]
+    metrics = [name for name in design.metrics() if name in measured] or with_theory or measured
     one = frame[frame["sweep"].astype(str) == first]
     for place, name in enumerate(others, 1):
         other = frame[frame["sweep"].astype(str) == name]
@@ -83,16 +86,6 @@ def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
         "higher": int((table["status"] == HIGHER).sum()),
         "lower": int((table["status"] == LOWER).sum()),
     }
-
-
-def metrics_named(design: Design, workload: Workload, frame: pd.DataFrame) -> list[str]:
-    """All metrics that the analyses name; if they name none, all with a closed form; if there are none, all metrics."""
-    measured = [metric.name for metric in workload.metrics if metric.name in frame.columns]
-    return (
-        [name for name in design.metrics() if name in measured]
-        or [name for name in measured if f"{name}_theory" in frame.columns]
-        or measured
-    )
 
 
 def axes_of(table: pd.DataFrame, metric: str, design: Design, workload: Workload) -> tuple[str | None, list[str]]:

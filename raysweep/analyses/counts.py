@@ -163,13 +163,13 @@ def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> 
     if not chosen.any() or chosen.all():
         return ()
     some, varied = table[chosen], varying(keys, table)
-    inside = {key: table[key].isin(some[key].unique()).to_numpy() for key in varied}
+    inside = pd.DataFrame({key: table[key].isin(some[key].unique()) for key in varied})
     needed = [key for key in varied if not inside[key].all()]
     for key in needed[::-1]:  # of axes that vary together, the first says it
         rest = [other for other in needed if other != key]
-        if rest and (_all_of(inside, rest) == _all_of(inside, needed)).all():
+        if rest and (inside[rest].all(axis=1) == inside[needed].all(axis=1)).all():
             needed = rest
-    if not needed or len(needed) > KEYS or (_all_of(inside, needed) & ~chosen).any():
+    if not needed or len(needed) > KEYS or (inside[needed].all(axis=1) & ~chosen).any():
         return ()
     made = [_condition(key, some[key].unique(), table[key].unique()) for key in needed]
     return tuple(one for one in made if one) if all(made) else ()
@@ -257,7 +257,3 @@ def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Conditi
         if len(values) > LISTED and values == every[every.index(values[0]) :][: len(values)]:
             return Condition(key, "between", (values[0], values[-1]))
     return Condition(key, "in", tuple(values)) if len(values) <= LISTED else None
-
-
-def _all_of(inside: dict[str, np.ndarray], keys: Sequence[str]) -> np.ndarray:
-    return np.logical_and.reduce([inside[key] for key in keys])

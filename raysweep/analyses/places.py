@@ -269,7 +269,8 @@ def curves_and_places(
     along = next((key for key in lengths if lengths[key] >= 3), longest)
     panels = series_panels(parts, keys, question.x, question.metric, question.workload, marks(whole))
     if not theory:
-        panels = [replace(panel, lines=[line.without_theory() for line in panel.lines]) for panel in panels]
+        none: dict[str, Any] = {"theory_x": np.empty(0), "theory": np.empty(0), "theory_at_infinity": np.nan}
+        panels = [replace(panel, lines=[replace(line, **none) for line in panel.lines]) for panel in panels]
     curves = CurvesPlot(f"{question.name}_curves", panels, question.x, question.metric, len(whole), placed=placed)
     lines = places_plot(question, whole, keys, along, placed) if along else []
     legible = placed != "optimum" and len(panels) == 1 and len(whole) <= LEGIBLE

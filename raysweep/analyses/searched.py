@@ -51,15 +51,12 @@ class Axis:
         if self.values:
             shown = list(spread(self.values, LISTED))
         else:
-            inner = decades(self.low, self.high) if self.log else round_numbers(self.low, self.high, self.whole)
+            inner = round_numbers(self.low, self.high, self.whole)
+            if self.log:  # decades
+                inner = [10.0**k for k in range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)]
             apart = [one for one in inner if 0.1 < self.places([one])[0] < 0.9]
             shown = [self.low, *spread(apart, TICKS), self.high]
         return list(zip(self.places(shown).tolist(), shown, strict=True))
-
-
-def decades(low: float, high: float) -> list[float]:
-    """The powers of ten from low to high."""
-    return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
 
 
 def round_numbers(low: float, high: float, whole: bool) -> list[float]:

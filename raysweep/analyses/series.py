@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from raysweep.analyses.closed_form import closed_form, smooth
+from raysweep.analyses.closed_form import closed_form, fine
 from raysweep.analyses.finding import Plot
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import (
@@ -18,6 +18,7 @@ from raysweep.analyses.rows import (
     Where,
     cell_means,
     comparable,
+    finite_values,
     groups,
     in_order,
     places_on,
@@ -61,10 +62,6 @@ class Series:
     def has_theory(self) -> bool:
         """Whether there is a closed form to draw."""
         return bool(len(self.theory)) or bool(np.isfinite(self.theory_at_infinity))
-
-    def without_theory(self) -> Series:
-        """The line without its closed form."""
-        return replace(self, theory_x=np.empty(0), theory=np.empty(0), theory_at_infinity=np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +202,7 @@ def series(
     curve = closed_form(part, metric, workload, x)
     if curve is None:  # along zipped axes, only the grid points have a closed form
         return Series(where, means, *grid_theory(part, x, metric), base=base, place=place)
-    at = smooth(part, x, workload, 241)
+    at = fine(finite_values(part, x), x, workload, 241)
     theory = curve(at)
     if not np.isfinite(theory).any():  # the formula has no value for this line
         at = theory = np.empty(0)

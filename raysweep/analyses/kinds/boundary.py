@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.between import of_difference
-from raysweep.analyses.closed_form import add_lines, add_theory, can_say, displacements, smooth, zero_line
+from raysweep.analyses.closed_form import add_lines, add_theory, can_say, displacements, fine, zero_line
 from raysweep.analyses.finding import Finding, Outcome, Plot
 from raysweep.analyses.outcomes import outcome, with_outcomes
 from raysweep.analyses.places import (
@@ -30,6 +30,7 @@ from raysweep.analyses.rows import (
     Where,
     comparable,
     edges_of,
+    finite_values,
     groups,
     heavy_rows,
     is_exact,
@@ -49,7 +50,7 @@ from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload
 
 MOST_MAPS = 4
-DRAWN = 81
+FINE, DRAWN = 121, 81
 """Zeros of a closed form that are only drawn are looked for between so many places: no eye tells closer ones apart."""
 
 
@@ -207,16 +208,16 @@ def maps_plot(question: Question, parts: Sequence[Part], tables: Sequence[pd.Dat
 
 def zeros_over(question: Question, rows: pd.DataFrame, along: str) -> tuple[np.ndarray, list[np.ndarray]]:
     """(finely spaced values of an axis, the closed form's zeros at each)."""
-    fine = smooth(rows, along, question.workload)
-    return fine, zero_line(rows, question.x, along, question.metric, question.workload, fine, DRAWN)
+    places = fine(finite_values(rows, along), along, question.workload, FINE)
+    return places, zero_line(rows, question.x, along, question.metric, question.workload, places, DRAWN)
 
 
 def zeros_of_line(question: Question, lead: Sequence[str], along: str, where: Where, table: pd.DataFrame) -> PlaceLine:
     """One line of zeros, with the closed form's on a fine grid."""
     others = [other for other in lead if other != along]
     rows = question.rows[(question.rows[others] == table[others].iloc[0]).all(axis=1)]
-    fine, roots = zeros_over(question, rows, along)
-    return PlaceLine(where, along, table, fine, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
+    places, roots = zeros_over(question, rows, along)
+    return PlaceLine(where, along, table, places, np.array([root[0] if len(root) == 1 else np.nan for root in roots]))
 
 
 def slices_plot(question: Question, parts: Sequence[Part], whole: pd.DataFrame, keys: list[str]) -> CurvesPlot:

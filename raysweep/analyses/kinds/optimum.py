@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +17,6 @@ from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, w
 from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
-from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
@@ -40,7 +38,10 @@ def run(question: Question) -> Finding:
         joint = not exact and question.precision("optimum") is not None
         rows = completed_rows(frame, x, metric, keys) if joint else frame
         fit = fit_optimum(rows, x, metric, keys or None, "seed", at, turn=turn, exact=exact, logarithmic=log)
-        fit = with_draws_of(frame, fit, keys) if joint else fit
+        if joint:  # how many were computed, not completed
+            draws = frame.groupby(keys, dropna=False)["seed"].nunique().to_numpy() if keys else frame["seed"].nunique()
+            count = len(frame) - sum(fit.dropped.values())
+            fit = replace(fit, rows=count, table=fit.table.assign(draws=draws))
     parts = list(groups(frame, keys))
     blind = knows_no_rate(parts[0][1], x, metric, workload)
     theory = partial(extrema, x=x, metric=metric, workload=workload, turn=turn)
@@ -57,12 +58,6 @@ def run(question: Question) -> Finding:
         plots=partial(curves_and_places, question, parts, whole, keys, "optimum", theory=not blind),
         tables={f"{question.name}_optima": whole},
     )
-
-
-def with_draws_of(frame: pd.DataFrame, fit: Fit, keys: Sequence[str]) -> Fit:
-    """A fit of completed rows with how many were computed. frame: these rows."""
-    draws = frame.groupby(list(keys), dropna=False)["seed"].nunique().to_numpy() if keys else frame["seed"].nunique()
-    return replace(fit, rows=len(frame) - sum(fit.dropped.values()), table=fit.table.assign(draws=draws))
 
 
 def knows_no_rate(rows: pd.DataFrame, x: str, metric: str, workload: Workload) -> bool:
