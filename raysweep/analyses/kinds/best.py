@@ -149,6 +149,6 @@ ANALYSIS = Analysis(
     run=run,
     required={"metric": checks.metric},
     optional={"words": allowed.words("higher", "lower")},
-    columns=(*MEANS, "axis", "axis_value", "best_at", "cells", "worst_at"),
+    columns=(*MEANS, "axis", "axis_value", "cells"),
     means_only=True,
 )

@@ -243,7 +243,7 @@ ANALYSIS = Analysis(
         "between": allowed.between,
         "words": allowed.words("positive", "negative"),
     },
-    columns=(*FITTED, *EVERYWHERE, "clear_points", "closed_form", "crossings", "sign", "zero_end"),
+    columns=(*FITTED, *EVERYWHERE, "clear_points", "crossings", "sign", "zero_end"),
     along="x",
     means_only=True,
 )

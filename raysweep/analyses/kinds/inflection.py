@@ -75,7 +75,7 @@ ANALYSIS = Analysis(
     run=run,
     required=allowed.METRIC_X,
     optional={**allowed.BY_LEVEL, "words": allowed.words("turns")},
-    columns=(*FITTED, *HALVED, "base", "closed_form", "fall", "fall_high", "fall_low", "p", "p_holm"),
+    columns=(*FITTED, *HALVED, "base", "fall", "fall_high", "fall_low", "p", "p_holm"),
     along="x",
     means_only=True,
 )

@@ -208,7 +208,7 @@ ANALYSIS = Analysis(
     run=run,
     required={"x": allowed.training_x},
     optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
-    columns=("draws", "draws_left_out", "first_mean", "left_out", "mean", "metric", "share", "shares", "step", "steps"),
+    columns=("draws", "draws_left_out", "first_mean", "left_out", "mean", "metric", "share", "step"),
     logged=True,
     check=check_logged,
 )

@@ -110,8 +110,8 @@ ANALYSIS = Analysis(
     required=allowed.METRIC_X,
     optional=allowed.BY_LEVEL,
     columns=(
-        *("bend", "bend_high", "bend_low", "bend_p", "bend_p_holm", "bends", "closed_form", "draws", "exponent"),
-        *("first", "geometric_mean", "last", "note", "p_if_it_has_none", "points", "prefactor", "values"),
+        *("bend", "bend_high", "bend_low", "bend_p", "bend_p_holm", "bends", "draws", "exponent"),
+        *("first", "geometric_mean", "last", "note", "points", "prefactor", "values"),
     ),
     along="x",
     means_only=True,

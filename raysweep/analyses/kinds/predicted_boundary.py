@@ -103,6 +103,6 @@ ANALYSIS = Analysis(
     run=run,
     required={**allowed.METRIC_X, "law": checks.metric, "meets": checks.metric},
     optional=allowed.BY_LEVEL,
-    columns=(*MEASURED, *PREDICTED, "apart", "draws", "measured", "predicted_note", "ratio"),
+    columns=(*MEASURED, *PREDICTED, "apart", "draws", "predicted_note", "ratio"),
     along="x",
 )

@@ -225,8 +225,8 @@ ANALYSIS = Analysis(
     optional={"metrics": allowed.metrics, **allowed.BY_LEVEL},
     columns=(
         *(*FITTED, *HALVED, *EVERYWHERE, "censored", "diverged_from", "lengths_bounded", "lengths_left_out"),
-        *("lengths_located", "limit", "mean", "metric", "paper_case", "rate", "regime_by_the_slope", "slope", "tuned"),
-        *("tuned_turn", "tuned_turn_high", "tuned_turn_low", "verdict"),
+        *("lengths_located", "mean", "metric", "paper_case", "rate", "slope", "tuned", "tuned_turn", "tuned_turn_high"),
+        *("tuned_turn_low", "verdict"),
     ),
     along="lr",
     above=0.0,

@@ -151,5 +151,5 @@ ANALYSIS = Analysis(
     run=run,
     required={"x": checks.metric, "y": checks.metric},
     optional={"by": allowed.axes, "sample": allowed.sample},
-    columns=(*MEANS, "cells", "group", "note", "rank_correlation"),
+    columns=(*MEANS, "cells", "note", "rank_correlation"),
 )

@@ -57,7 +57,7 @@ ANALYSIS = Analysis(
     run=run,
     required={**allowed.METRIC_X, "over": allowed.number_axis},
     optional=allowed.BY_LEVEL,
-    columns=("draws", "factor", "left_out", "setting", "shown", "slices", "values_averaged"),
+    columns=("draws", "factor", "left_out", "slices"),
     along="x",
     above=0.0,
 )
