@@ -143,8 +143,8 @@ def facts_of(made: Laws, at_best: str | None, level: float) -> dict[str, Any]:
     facts["scatter"] = float(np.median([np.median(law.scatter) for law, _ in laws]))
     if len(laws) == 1:
         at = middle_of(laws[0][1].query("_used"), over)
-        places = laws[0][0].at(np.log([list(at.values())]), np.random.default_rng(0), new=False)
-        ends = np.exp(np.quantile(places, [0.5, (1 - level) / 2, (1 + level) / 2])).tolist()
+        drawn = laws[0][0].at(np.log([list(at.values())]), np.random.default_rng(0), new=False)
+        ends = np.exp(np.quantile(drawn, [0.5, (1 - level) / 2, (1 + level) / 2])).tolist()
         facts["middle"] = {"at": at, **dict(zip(("estimate", "low", "high"), ends, strict=True))}
     hits = []
     for _, part in laws:
