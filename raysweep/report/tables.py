@@ -151,13 +151,14 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
     columns: list[Column] = [(axis_label(one, workload), True, list(map(in_short, values[one]))) for one in over]
     best = _or_outcome(_numbers(rows, unit)[0], rows, finding)
     columns.append((f"best {called(finding.x, workload)} {level}", True, best))
-    columns.append((f"forecast by other settings {level}", True, _numbers(forecasts, unit)[0]))
-    middle = finding.facts["middle"]
-    (law,), _ = _numbers([middle], unit)
-    note = f"The law gives {law} at {setting_text(middle['at'], workload)}."
-    return _table(
-        columns, note + f" {len(rows)} of {counted(every, 'setting')}; all are in the CSV." * (every > len(rows))
-    )
+    notes = list[str]()
+    if middle := finding.facts.get("middle"):  # else no law was fitted
+        columns.append((f"forecast by other settings {level}", True, _numbers(forecasts, unit)[0]))
+        (law,), _ = _numbers([middle], unit)
+        notes.append(f"The law gives {law} at {setting_text(middle['at'], workload)}.")
+    if every > len(rows):
+        notes.append(f"{len(rows)} of {counted(every, 'setting')}; all are in the CSV.")
+    return _table(columns, " ".join(notes))
 
 
 def _crossed(finding: Finding, keys: Sequence[str], workload: Workload) -> Table:
