@@ -43,10 +43,8 @@ def closed_forms(
     frame: pd.DataFrame, number: np.ndarray, x: str, metric: str, workload: Workload, count: int
 ) -> list[tuple[np.ndarray, np.ndarray]] | None:
     """The closed form of the metric over x in many settings at once: (finely spaced places, values) of each, empty in a
-    setting within which another parameter varies; None where `closed_form` is None for all.
-
-    number: of the setting of each row, sorted, 0, 1, ... count: of places at most, see `fine`.
-    """
+    setting within which another parameter varies; None where `closed_form` is None for all. number: of the setting of
+    each row, sorted, 0, 1, ... count: of places, see `fine`."""
     form, (_, first) = workload.closed_form, np.unique(number, return_index=True)
     if form is None or x not in workload.by_name or not len(frame):
         return None

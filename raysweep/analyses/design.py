@@ -50,10 +50,8 @@ class Design:
         return [*axes, *(name for name in self.between() if name not in axes)]
 
     def scaled(self, workload: Workload) -> Workload:
-        """The workload with the scales that the spaces declare for its parameters, of two that differ the first.
-
-        Raises InputError if a sweep has a value below 0 on a logarithmic axis.
-        """
+        """The workload with the scales that the spaces declare for its parameters, of two that differ the first; an
+        InputError if a sweep has a value below 0 on a logarithmic axis."""
         chosen = {name: scale for space in self.spaces[::-1] for name, scale in (space.get("scale") or {}).items()}
         parameters = [replace(one, scale=chosen.get(one.name, one.scale)) for one in workload.parameters]
         scaled = replace(workload, parameters=tuple(parameters))

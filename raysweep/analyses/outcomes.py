@@ -55,10 +55,7 @@ NO_HELP = (
 
 
 def outcome(status: str, reason: str) -> Outcome:
-    """What the rows say of one setting.
-
-    status, reason: a `Status` and a `Reason` (empty if there is none), as in the table of a fit.
-    """
+    """What the rows say of one setting, from the `Status` and the `Reason` of its fit."""
     if status == Status.LOCATED:
         return Outcome.LOCATED
     if status in CENSORED and reason != Reason.INSIDE_UNCLEAR:  # that has a bound on either side
@@ -68,10 +65,8 @@ def outcome(status: str, reason: str) -> Outcome:
 
 
 def with_outcomes(table: pd.DataFrame, edges: tuple[float, float]) -> pd.DataFrame:
-    """A table of places with the outcome of each row, which tables and figures share.
-
-    edges: the smallest and the largest x; a bound there alone says nothing, so the row is UNDECIDED.
-    """
+    """A table of places with the outcome of each row, which tables and figures share. A bound alone that lies at the
+    edges, the smallest and the largest x, says nothing."""
 
     def one(row: dict[str, Any]) -> Outcome:
         result = outcome(row["status"], row["reason"])
@@ -97,11 +92,8 @@ def takes(what: Needed, number: float = np.nan) -> dict[str, Any]:
 
 
 def needed(outcome: Outcome, reason: str, low_edge: float, high_edge: float, seeds: int = 0) -> dict[str, Any]:
-    """What would decide a setting, as `takes`; empty if it is decided or nothing of the kind would.
-
-    low_edge, high_edge: the smallest and the largest x that was tried; of OK_LOW and OK_HIGH, with rows that are ok.
-    seeds: of each cell; 0 if unknown.
-    """
+    """What would decide a setting, as `takes`; empty if nothing would. low_edge, high_edge: of the values of x that
+    were tried; of OK_LOW and OK_HIGH, with rows that are ok. seeds: of each cell, if known."""
     if outcome in (Outcome.BEYOND_LOW, Outcome.EDGE_LOW):
         return takes(Needed.SMALLER_X, low_edge)
     if outcome in (Outcome.BEYOND_HIGH, Outcome.EDGE_HIGH):

@@ -227,10 +227,7 @@ def places_plot(
 ) -> list[PlacesPlot]:
     """The places over one of the keys: a line for each value of the key that has most values among the others, a panel
     for each setting of the rest. A setting with a single value of the key is no line. Empty if fewer than two places
-    or bounds are known on these lines.
-
-    line: makes the line of one setting of the other keys; by default with the theory of the table.
-    """
+    or bounds are known on these lines. line: makes one of them; by default with the theory of the table."""
     others = sorted((key for key in keys if key != along), key=lambda key: -whole[key].nunique())
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
 
@@ -256,10 +253,7 @@ def curves_and_places(
 ) -> Sequence[Plot]:
     """The curves with a mark at each place, and the places over the first key of numbers along which a usual setting of
     the others has three values, else over that with the most; the curves first if few have a place, or if all turns
-    are legible in one panel.
-
-    whole: the table of places, one row for each part. theory: whether curves have their closed form.
-    """
+    are legible in one panel. whole: a row for each part. theory: whether curves have their closed form."""
     lengths = {
         key: float(np.median([part[key].nunique() for _, part in groups(whole, [one for one in keys if one != key])]))
         for key in keys

@@ -85,10 +85,8 @@ class Question:
         return min(((one[kind], bool(one.get(POINTWISE))) for one in every if one.get(kind)), default=None)
 
     def finding(self, kind: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str], **fields: Any) -> Finding:
-        """The finding of a kind from its rows, one per setting of the keys.
-
-        fields: further fields of `Finding`; metric, x and level are those of the entry. `plots` is called once at most.
-        """
+        """The finding of a kind from its rows, one per setting of the keys. fields: further ones of `Finding`, or other
+        than those of the entry (metric, x, level). `plots` is called once at most."""
         entry: dict[str, Any] = {key: str(self.options.get(key, "")) for key in ("metric", "x")}
         entry |= {"level": self.level, **fields, "plots": cache(fields.get("plots", tuple))}
         return Finding(kind, self.name, as_table(rows, keys), keys=keys, **entry)

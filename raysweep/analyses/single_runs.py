@@ -48,10 +48,8 @@ def with_errors(question: Question, x: str, by: Sequence[str]) -> tuple[pd.DataF
 
 def values_of_single_runs(question: Question, keys: Sequence[str], table: pd.DataFrame) -> np.ndarray | None:
     """Joint draws of what the cells of a table of `means_table` give on average, (draws, cells), where at least half of
-    them have one run; None without given errors or slices that show the noise.
-
-    Cells that are no slices, but have given errors, are drawn as a sample of a normal distribution.
-    """
+    them have one run; those of no slices, but with given errors, from a normal distribution. None without such errors
+    or slices that show the noise."""
     if not len(table) or table["draws"].median() > 1:
         return None
     error = None

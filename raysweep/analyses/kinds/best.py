@@ -91,10 +91,8 @@ def with_intervals(question: Question, table: pd.DataFrame, drawn: np.ndarray | 
 def differences(
     question: Question, keys: list[str], table: pd.DataFrame, drawn: np.ndarray | None = None
 ) -> list[tuple[float, float]]:
-    """(mean, half width of its interval on the side of 0) of each cell of the table less the first one.
-
-    They are those of the draws of `ranked`, without them those of `from_best`, draws paired by seed.
-    """
+    """(mean, half width of its interval on the side of 0) of each cell of the table less the first one: of the draws of
+    `ranked`, without them those of `from_best`, draws paired by seed."""
     if drawn is not None:
         less = drawn - drawn[:, :1]
         middle, (below, above) = less.mean(0), np.quantile(less, TAILS, axis=0)

@@ -30,10 +30,8 @@ ENGINE = partial(checks.text, expected="the name of an engine")
 
 
 def run(question: Question) -> Finding:
-    """How the difference of each engine, group and metric depends on x: equal, constant, or a power of x.
-
-    estimate: the power. Without the option `metrics`, all metrics that have a closed form, or else all.
-    """
+    """How the difference of each engine, group and metric depends on x: equal, constant, or a power of x (estimate).
+    Without the option `metrics`, of all metrics that have a closed form, or else of all."""
     options, workload, engines, name = question.options, question.workload, question.workload.engines, question.name
     assert engines is not None  # the check of the space has made sure
     x, reference = options.get("x", workload.searched("optimum")), options.get("reference", engines.reference)
@@ -84,9 +82,7 @@ def plots(
     question: Question, table: pd.DataFrame, rows: Sequence[Where], x: str, keys: list[str], metric: str
 ) -> list[CurvesPlot]:
     """The size of the differences over x, with a panel for each metric; those that are rounding are left out.
-
-    table: the quartiles over rows. rows: of the finding. metric: whose unit they have.
-    """
+    table: the quartiles over rows. rows: of the finding."""
     equal = [[row[key] for key in (*keys, "metric")] for row in rows if row["outcome"] == Outcome.NO_EFFECT]
     shown = [
         (where, part[part["median"] > 0])
@@ -124,10 +120,8 @@ def thinned(pairs: pd.DataFrame, x: str, by: list[str]) -> tuple[pd.DataFrame, i
 
 
 def setting(part: pd.DataFrame, x: str, scale: float) -> dict[str, Any]:
-    """How the differences in `part` (columns x, seed, size) depend on x. scale: the size of the metric itself.
-
-    smallest, size: the median difference at the smallest x, and the largest median.
-    """
+    """How the differences in `part` (columns x, seed, size) depend on x; smallest and size are the median difference at
+    the smallest x and the largest median. scale: the size of the metric itself."""
     medians = part.groupby(x)["size"].median()
     medians = medians[(medians.index > 0) & np.isfinite(medians.index.to_numpy(float))]
     smallest = float(medians.iloc[0]) if len(medians) else float(part["size"].median())

@@ -107,10 +107,8 @@ def band(values: Sequence[float] | np.ndarray, level: float) -> list[float]:
 
 
 def setting_row(one: Surfaces, every: Sequence[Surfaces], level: float) -> dict[str, Any]:
-    """How much higher one metric is over the grid than in its middle, and what it is there.
-
-    more: how much more it rises than in the setting in which it rises least, over draws that both have.
-    """
+    """How much higher one metric is over the grid than in its middle, what it is there, and how much more it rises than
+    in the setting in which it rises least, over draws that both have."""
     middle, above = heights(one)
     risen = [dict(zip(other.draws, heights(other)[1], strict=True)) for other in every if other.metric == one.metric]
     least = min(risen, key=lambda values: float(np.mean(list(values.values()))))

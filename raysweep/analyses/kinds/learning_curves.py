@@ -108,8 +108,6 @@ def learned(rows: pd.DataFrame, points: pd.DataFrame, keys: list[str], metric: s
 
     Rows of one setting and one seed share the stage, and the longest of their curves is taken. It is ok if one of the
     rows that have it is ok: the others differ only in later stages.
-
-    rows: sweep, cell, seed, status and the keys of every row. points: what the stage logged.
     """
     lengths = points.groupby(IDENTITY, sort=False)[STEP].max().rename("_length").reset_index()
     order = rows.assign(_bad=rows["status"] != OK).merge(lengths, on=IDENTITY, how="left")
