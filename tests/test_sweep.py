@@ -59,7 +59,7 @@ def test_tables_hold_every_digit(kind, call, storage, tmp_path):
 def test_several_sweeps_make_one_table(call, storage):
     run(storage)
     run(storage, small_space(name="other", seeds=1))
-    table = pandas.read_csv(io.StringIO(call("results", "other", "small", "--storage", storage).out))
+    table = pandas.read_csv(io.StringIO(call("results", "other", "small", "other", "--storage", storage).out))
     assert table["sweep"].tolist() == ["other"] * 6 + ["small"] * 18
 
 

@@ -49,7 +49,9 @@ WORKLOAD = click.option(
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
 SWEEP = click.argument("sweep", metavar="SWEEP")
-SWEEPS = click.argument("sweeps", metavar="SWEEP...", nargs=-1, required=True)
+SWEEPS = click.argument(  # each once: rows of a sweep that is named twice would be there twice
+    "sweeps", metavar="SWEEP...", nargs=-1, required=True, callback=lambda *found: tuple(dict.fromkeys(found[-1]))
+)
 HOW_TO_RUN = (  # keywords of raysweep.driver.options.Options
     STORAGE,
     STORE,
