@@ -222,12 +222,12 @@ class Session:
         """Say that Ctrl-C is safe: at once if more than MANY cells are left, else after LONG seconds."""
 
         def tell() -> None:
-            waiting, sync = self.mirror.pending, command("sync", self._record.sweep, self._folder.parent)
+            waiting, sync = self.mirror.missing, command("sync", self._record.sweep, self._folder.parent)
             last = f"the last {counted(waiting, 'cell')}" if waiting else "the end of the sweep's own run"
             safe = f"all rows are kept: Ctrl-C is safe here, and `{sync}` writes what is missing then"
             say(f"writing {last} to MLflow; {safe}")
 
-        if self.mirror.pending > MANY:
+        if self.mirror.missing > MANY:
             tell()
             yield
             return

@@ -16,11 +16,11 @@ from spaces import sandbox_space
 from raysweep.commands import status
 from raysweep.driver import progress
 from raysweep.storage import files, paths, signs
-from raysweep.tracking import mirror
+from raysweep.tracking import mirror, session
 from tests.chaos.waiting import PATIENCE, wait_for
 
 
-def test_status_says_that_the_mirror_is_written_and_how_far(space, storage, database, call):
+def test_status_says_that_the_mirror_is_written_and_how_far(space, storage, database, call, monkeypatch):
     with driving("run", space, "--storage", storage, "--executor", "inline", "--no-report") as driver:
         with nobody_else_writes(database):
             until((storage / "small" / signs.PHASE).exists, driver)
@@ -38,6 +38,8 @@ def test_status_says_that_the_mirror_is_written_and_how_far(space, storage, data
     assert f"  mirrored to sqlite:///{database.resolve()}: all 6 cells\n" in said
     assert "writing" not in said
     assert not (storage / "small" / signs.PHASE).exists()
+    monkeypatch.setattr(session, "MANY", 0)
+    assert "writing" not in ok(call("sync", "small", "--storage", storage)).err  # all are there, and only compared
 
 
 def test_a_sign_that_cannot_be_left_costs_the_mirror_nothing(space, storage, database, call):
