@@ -238,14 +238,14 @@ def within(table: pd.DataFrame, outcome: str, keys: Sequence[str]) -> Condition 
     chosen, out = (table["outcome"] == outcome).to_numpy(), list[tuple[float, Condition]]()
     for key in varying(keys, table):
         values = table.loc[chosen, key].unique().tolist()
-        if one := _condition(key, values, table[key].unique().tolist()):
+        if one := _condition(key, values, table[key].unique().tolist(), LISTED + 1):
             out.append((float(table[key].isin(values).mean()), one))
     share, one = min(out, key=lambda pair: pair[0], default=(1.0, None))
     return one if share <= 1 / 2 else None
 
 
-def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Condition | None:
-    """What some values of an axis are among all of it; None if that is a long list."""
+def _condition(key: str, values: Sequence[Any], every: Sequence[Any], most: int = LISTED) -> Condition | None:
+    """What some values of an axis are among all of it; None if that is a list of more than `most`."""
     if len(values) == 1:
         return Condition(key, "=", (values[0],))
     if not any(isinstance(value, (str, bool)) or value is None or value != value for value in every):
@@ -254,6 +254,6 @@ def _condition(key: str, values: Sequence[Any], every: Sequence[Any]) -> Conditi
             return Condition(key, ">=", (values[0],))
         if values == every[: len(values)]:
             return Condition(key, "<=", (values[-1],))
-        if len(values) > LISTED and values == every[every.index(values[0]) :][: len(values)]:
+        if len(values) > most and values == every[every.index(values[0]) :][: len(values)]:
             return Condition(key, "between", (values[0], values[-1]))
-    return Condition(key, "in", tuple(values)) if len(values) <= LISTED else None
+    return Condition(key, "in", tuple(values)) if len(values) <= most else None

@@ -43,8 +43,9 @@ EQUAL, EVEN = 1e-6, 0.1
 SMALL, FEWEST = 0.02, 6
 """Theory's values of which one is smaller than this share of the largest are near 0, and differ by any share; the
 fewest estimates of which it is worth a word that all lie on one side."""
-NAMING, BRIEF = 2, 4
-"""Sizes from which on a place does not say at which values of an axis it lies, and not even that it changes."""
+ENDS, NAMING, BRIEF = -1, 2, 4
+"""The size of intervals alone; those from which on a place does not say at which values of an axis it lies, and not
+even that it changes."""
 
 
 def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
@@ -158,7 +159,8 @@ def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> s
 
 def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0, name: str = "") -> str:
     """The estimate with its interval if one setting has it; else what all are about, or from where to where they lie,
-    and with which axis that changes (size 0 and 1: and at which of its values). name: stands before the number."""
+    and with which axis that changes (size 0 and 1: and at which of its values; `ENDS`: how far intervals reach, alone).
+    name: stands before the number."""
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
@@ -184,12 +186,15 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         start = about if group.alike else f"{name}{moved[0]}{unit} at {begin}"
         return f"{start} ({way} to {moved[1]} at {end}{' in the median' * (drive.medians and not group.alike)})"
     across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
-    if group.alike and group.span and group.error > 0:
+    sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)
+    if group.span and group.error > 0 and group.outcome == Outcome.LOCATED:
         middle, *span = (f"{text}{degrees}" for text in alike(group.middle, *group.span, error=group.error))
-        about, across = f"about {name}{middle}{unit}", f"{100 * finding.level:g} % intervals: {' to '.join(span)}{unit}"
-    if group.alike:
-        return f"{about} ({across})" if size < NAMING else about
-    return f"{name}{across}{f' (median {middle})' * (size < NAMING and group.count > 2)}"
+        if size == ENDS:
+            return f"{name}{' to '.join(span)}{unit} ({sure})"
+        about, more = f"about {name}{middle}{unit}", f"{sure} intervals: {' to '.join(span)}{unit}"
+    elif group.alike:
+        more = across
+    return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"
 
 
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:

@@ -19,6 +19,7 @@ from raysweep.numbers import alike, digits_for, interval, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import (
     BRIEF,
+    ENDS,
     NAMING,
     as_said,
     between_words,
@@ -107,6 +108,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
+    if lead.alike and not lead.drive and not theory:
+        begin.insert(NAMING, clause(finding, lead, workload, ENDS))
     brief = [clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1)]
     if lead.outcome == Outcome.LOCATED:
         brief.append(f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}")
