@@ -341,6 +341,7 @@ def test_a_server_that_loses_answers_or_never_answers_costs_a_warning_and_no_run
         started = time.monotonic()
         assert sweep.replay(cells) is not None
         assert time.monotonic() - started < 10
+    monkeypatch.setattr(mirror, "PATIENCE", PATIENCE)  # a busy machine is slower than that, though its server is well
     assert sweep.replay(cells) is None
     assert {run.info.status for run in sweep.runs()} == {"FINISHED"}
     assert set(sweep.children()) == {f"cell-{index}" for index in range(4)}
