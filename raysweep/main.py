@@ -449,6 +449,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     terminal.open_streams()
     sys.excepthook = _traceback_without_credentials
+    signal_handlers.end_process()
     try:
         for argument in arguments:
             if "\0" in argument:  # only a caller in Python can pass one; no file name holds it

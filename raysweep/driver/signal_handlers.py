@@ -24,6 +24,7 @@ _TAKEN: list[Callable[[], object]] = []
 """For each block that hears signals now, what gives them back."""
 _HELD = threading.local()  # forking: whether this thread forks now; mask: the signals that were blocked before
 _RECEIVED = threading.Event()  # whether a signal raised KeyboardInterrupt in the block
+_PROCESS = threading.Event()  # set: this process ends with the block that a signal ends
 _MOMENT = 0.02  # seconds after which an untimely signal is sent again
 PATIENCE = 6.0
 """Seconds to wait for the main thread, which a single call into a numerical library may block for minutes."""
@@ -94,10 +95,10 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     heard = (ear, {int(number) for number in numbers}, over, close)
     watcher = threading.Thread(target=_watch, args=heard, name="raysweep-stopping", daemon=True)
 
-    def give_back() -> None:
+    def give_back(ignored: bool = False) -> None:
         signal.set_wakeup_fd(listening)
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL if handler is None else handler)
         if interrupted is signal.default_int_handler:
             signal.signal(signal.SIGINT, interrupted)
 
@@ -108,7 +109,7 @@ def on_signals(close: Callable[[], object]) -> Iterator[Callable[[], None]]:
     finally:
         over.set()
         _TAKEN.remove(give_back)
-        give_back()
+        give_back(ignored=_PROCESS.is_set() and _RECEIVED.is_set())
         os.close(mouth)  # this ends the watcher
 
 
@@ -116,6 +117,11 @@ def received() -> bool:
     """Whether a signal has raised KeyboardInterrupt in the block. What arrives may be another error: NumPy, for one,
     turns whatever its own Python code raises while it compares types into a TypeError."""
     return _RECEIVED.is_set()
+
+
+def end_process() -> None:
+    """Let no later signal replace the code with which this process ends after `on_signals` was interrupted."""
+    _PROCESS.set()
 
 
 def _before_fork() -> None:

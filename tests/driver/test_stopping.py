@@ -129,6 +129,13 @@ def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number):
     assert (done.out, done.err) == ("the import went on\nstopped\n", "")
 
 
+def test_a_second_signal_does_not_change_the_end_of_a_command():
+    """Between the end of the driver and that of the command, while nobody hears signals any more."""
+    first = "import signal, threading\ndef amid(): signal_handlers.end_process(); signal.raise_signal(signal.SIGTERM)\n"
+    done = python(first + HELD + "signal.raise_signal(signal.SIGHUP)\nprint('goes on')")
+    assert (done.code, done.out, done.err) == (0, "stopped\ngoes on\n", "")
+
+
 FORKING = """
 import os, signal, sys, threading
 asked, sent = threading.Event(), threading.Event()
