@@ -15,7 +15,7 @@ from benchmarks.shares import markdown
 from benchmarks.surfaces import LEVEL_SHAPES, NOISES, SHAPES, SPAN
 from raysweep.analyses.kinds.best import TAILS
 from raysweep.analyses.rows import interval
-from raysweep.fits.surface.cell_values import cell_values
+from raysweep.fits.surface.single_runs import cell_values
 
 TEXT = """# The cell shown first
 
@@ -24,7 +24,7 @@ standard deviation of a run, or rise by a fifth of the height one octave from th
 that height. Estimate and interval are those that `best` shows of its first cell; bias, its error and width are in
 standard deviations of a run. Raw bias: of the lowest run. Lost: the truly best cell is called worse.
 
-With one run a cell all are draws of the surface. `WIDER` in `cell_values.py` was chosen on other sweeps of these
+With one run a cell all are draws of the surface. `WIDER` in `single_runs.py` was chosen on other sweeps of these
 families, so that at least nine tenths of each shape's intervals hold the truth: those of the seeds below `HELD_OUT`.
 With given errors only a part of it is used.
 """

@@ -20,9 +20,9 @@ from benchmarks.real_rows import ROWS, SETS
 from benchmarks.shares import markdown
 from benchmarks.surfaces import DRAWS, NOISES, SHAPES, SPAN
 from raysweep.fits.result import Status
+from raysweep.fits.surface.kernel import compressed
 from raysweep.fits.surface.law import Place, fit_law
-from raysweep.fits.surface.posterior import Cells, fit_surface
-from raysweep.fits.surface.posterior import runs as one_more
+from raysweep.fits.surface.posterior import CAP, DEGREES, Cells, Surface, fit_surface, paths
 from raysweep.fits.surface.slice_places import held_out, slice_places
 from raysweep.fits.surface.slices import slices_of
 
@@ -214,6 +214,14 @@ def steplaw() -> pd.DataFrame:
     return pd.DataFrame([line])
 
 
+def one_more(surface: Surface, s: int, point: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draws of what one new run gives at a point (1, d), in the units of y above the best cell of the slice."""
+    values, hypers = paths(surface, s, point, 1024, rng), surface.samples[0].hypers
+    height = np.clip(values, 0, compressed(np.array(CAP)))
+    error = np.sqrt(hypers.one_run(surface.scaled(point), height) * surface.scale[s, 0])
+    return surface.heights(s, values + error * rng.standard_t(DEGREES, values.shape))
+
+
 def left_out(parts: int = 10) -> pd.DataFrame:
     """Cells of Step Law that were left out, against what the others say of them."""
     runs = raysweep.analyse(pd.read_csv(STEPLAW), "smooth loss", ["lr", "bs"], ["N", "D"], questions=[]).results()
@@ -225,7 +233,7 @@ def left_out(parts: int = 10) -> pd.DataFrame:
         surface = fit_surface(Cells(**{name: values[~gone] for name, values in vars(cells).items()}))
         for cell in np.flatnonzero(gone):
             s, value = int(cells.slices[cell]), float(cells.y[cell])
-            drawn = surface.floor[s] + one_more(surface, s, cells.x[cell][None], 1024, rng)[:, 0]
+            drawn = surface.floor[s] + one_more(surface, s, cells.x[cell][None], rng)[:, 0]
             height = value - cells.y[(cells.slices == s) & ~cells.diverged].min()
             away = 2 * abs(float((drawn < value).mean()) - 0.5)
             lines.append({"height": height, "away": away, "distance": abs(value - float(np.median(drawn)))})

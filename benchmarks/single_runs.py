@@ -20,7 +20,7 @@ from benchmarks.real_rows import ROWS, SETS
 from benchmarks.shares import markdown
 from benchmarks.surfaces import NOISES, SHAPES, SIZES, SPAN
 from raysweep.analyses.finding import Outcome
-from raysweep.fits.surface.noise import run_errors
+from raysweep.fits.surface.single_runs import run_errors
 
 TEXT = """# The error of one run
 

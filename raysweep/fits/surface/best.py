@@ -39,7 +39,6 @@ class Best:
     draws: of the place, without the error that the interval has besides. resolution: that error in a law.
     edge: -1 or 1 for each draw at an end of `points`, else 0.
     points: where the surface was drawn. alike: which of them cannot be told from the best.
-    within: which of them are within `eps` of the best, at the level; empty without an eps.
     """
 
     status: Status
@@ -56,28 +55,18 @@ class Best:
     edge: np.ndarray
     points: np.ndarray
     alike: np.ndarray
-    within: np.ndarray
 
 
 def best(
-    surface: Surface,
-    s: int,
-    level: float = LEVEL,
-    *,
-    low: float,
-    high: float,
-    values: int,
-    wall: float = np.inf,
-    eps: float | None = None,
-    count: int = COUNT,
+    surface: Surface, s: int, level: float = LEVEL, *, low: float, high: float, values: int, wall: float = np.inf
 ) -> Best:
     """The best value of the only axis of a surface in the slice s, between low and high.
 
     values: how many values of the axis the slice has. wall: where cells diverge, above high; inf if none does.
     """
     points = np.linspace(low, high, STEPS)
-    f = paths(surface, s, points[:, None], count, np.random.default_rng(s))
-    found = _read(surface, s, points, f, refined(points, f), f, level, values, 0, eps)
+    f = paths(surface, s, points[:, None], COUNT, np.random.default_rng(s))
+    found = _read(surface, s, points, f, f.mean(0), level, values, axis=0)
     if found.status == Status.CENSORED_HIGH and high < wall < np.inf:
         # what the curve does between the last cell and the first that diverged is not known
         estimate = float(np.clip(np.median(found.draws), found.low, wall))
@@ -101,61 +90,38 @@ class Pair:
     choice: tuple[float, float]
 
 
-def jointly(
-    surface: Surface,
-    s: int,
-    level: float = LEVEL,
-    *,
-    low: np.ndarray,
-    high: np.ndarray,
-    values: np.ndarray,
-    count: int = COUNT,
-) -> Pair:
+def jointly(surface: Surface, s: int, level: float, low: np.ndarray, high: np.ndarray, values: np.ndarray) -> Pair:
     """The best values of both axes of a surface in the slice s.
 
     low, high, values: as in `best`, one entry per axis.
     """
     first, second = (np.linspace(a, b, STEPS_OF_TWO) for a, b in zip(low, high, strict=True))
     grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
-    flat = paths(surface, s, grid.reshape(-1, 2), count, np.random.default_rng(s))
-    f, shape = flat.reshape(-1, STEPS_OF_TWO, STEPS_OF_TWO), (STEPS_OF_TWO, STEPS_OF_TWO)
-    bests = []
-    for axis, points in enumerate((first, second)):
-        profile, fixed = f.min(2 - axis), f.mean(0).min(1 - axis)
-        place = refined(points, profile)
-        bests.append(_read(surface, s, points, profile, place, profile, level, int(values[axis]), axis, None, fixed))
-    regret = _regret(surface, s, flat).mean(0)
-    x, y = np.unravel_index(int(regret.argmin()), shape)
-    alike = _alike(flat, int(flat.mean(0).argmin()), level)
-    choice = (float(first[x]), float(second[y]))
-    return Pair((bests[0], bests[1]), (first, second), regret.reshape(shape), alike.reshape(shape), choice)
+    flat = paths(surface, s, grid.reshape(-1, 2), COUNT, np.random.default_rng(s))
+    f = flat.reshape(-1, *grid.shape[:2])
+    mean = f.mean(0)
+    one = _read(surface, s, first, f.min(2), mean.min(1), level, int(values[0]), axis=0)
+    other = _read(surface, s, second, f.min(1), mean.min(0), level, int(values[1]), axis=1)
+    regret = _regret(surface, s, flat).mean(0).reshape(mean.shape)
+    alike = _alike(flat, int(flat.mean(0).argmin()), level).reshape(mean.shape)
+    x, y = np.unravel_index(int(regret.argmin()), mean.shape)
+    return Pair((one, other), (first, second), regret, alike, (float(first[x]), float(second[y])))
 
 
 def _read(
-    surface: Surface,
-    s: int,
-    points: np.ndarray,
-    f: np.ndarray,
-    place: np.ndarray,
-    regretted: np.ndarray,
-    level: float,
-    values: int,
-    axis: int,
-    eps: float | None,
-    expected: np.ndarray | None = None,
+    surface: Surface, s: int, points: np.ndarray, f: np.ndarray, mean: np.ndarray, level: float, values: int, axis: int
 ) -> Best:
-    """The answers from draws of a curve.
+    """The answers from draws of a curve along an axis, f (draws, points).
 
-    expected: the curve whose lowest point is compared with the edges; None for the mean of the draws.
+    mean: (points,), the curve whose lowest point is compared with the edges.
     """
-    tail = (1 - level) / 2
-    lowest = int(np.argmin(f.mean(0) if expected is None else expected))
-    clear_low, clear_high = (_clearly_above(f[:, edge] - f[:, lowest]) for edge in (0, -1))
-    rng = np.random.default_rng(s)
+    tail, lowest = (1 - level) / 2, int(np.argmin(mean))
+    rises = [f[:, edge] - f[:, lowest] for edge in (0, -1)]
+    clear_low, clear_high = (bool(rise.mean() > CLEAR * rise.std()) for rise in rises)
+    rng, place = np.random.default_rng(s), refined(points, f)
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
-    gap = _gap(surface, s, axis, points[lowest])
-    heights = surface.heights(s, regretted)
-    cap = CAP * surface.unit[s]
+    gap, cap = _gap(surface, s, axis, points[lowest]), CAP * surface.unit[s]
+    heights = surface.heights(s, f)
     place = _towards_kinks(points, heights, place, gap, cap, rng)
     wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
@@ -180,9 +146,8 @@ def _read(
         up, _ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
         estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
     bottom = heights.min(1, keepdims=True)
-    regret = _regret(surface, s, regretted)
+    regret = _regret(surface, s, f)
     chosen = int(regret.mean(0).argmin())
-    within = (heights <= bottom + eps).mean(0) >= level if eps is not None else np.zeros(0, dtype=bool)
     return Best(
         status=status,
         reason=reason,
@@ -198,7 +163,6 @@ def _read(
         edge=edge,
         points=points,
         alike=alike,
-        within=within,
     )
 
 
@@ -211,11 +175,6 @@ def _regret(surface: Surface, s: int, values: np.ndarray) -> np.ndarray:
 def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
     """Which points are not shown to be above the lowest one."""
     return np.asarray((values > values[:, [lowest]]).mean(0) < (1 + level) / 2)
-
-
-def _clearly_above(differences: np.ndarray) -> bool:
-    """Whether an edge is above the lowest point, which was chosen among many."""
-    return bool(differences.mean() > CLEAR * differences.std())
 
 
 def _towards_kinks(

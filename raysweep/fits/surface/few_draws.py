@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from raysweep.fits.surface.best import FEWEST, Best
 from raysweep.fits.surface.posterior import FEW
 from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.fits.surface.slices import Slices
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 CELLS = 15
 """Cells from which on their roughness says how large the noise is."""
@@ -62,13 +60,11 @@ def fit_few_draws(
 
 def fit_of(places: SlicePlaces, by: Sequence[str], turn: str, level: float) -> Fit:
     """The best values along the only axis of a surface as `fit_few_draws` returns them. by: the keys of its slices."""
-    import pandas as pd
-
     slices, lines = places.slices, []
     draws = np.zeros(len(slices.settings), dtype=int)
     np.maximum.at(draws, slices.cells.slices, np.where(slices.cells.diverged, 0, slices.cells.draws).astype(int))
     for s, setting in enumerate(slices.settings):
-        about = {"diverged_from": slices.limit[s, 0], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
+        about = {"diverged_from": slices.limit[s], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
         lines.append({**dict(zip(by, setting, strict=True)), **_line(places.bests[s], slices, s), **about})
     table = pd.DataFrame(lines).reindex(columns=[*by, *COLUMNS, "choice", "regret"])
     return fitted(
@@ -95,6 +91,6 @@ def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:
     out |= {name: slices.back(0, end) if np.isfinite(end) else end for name, end in coordinates.items()}
     if slices.logarithmic[0] and one.low == -np.inf:
         out["low"] = 0.0
-    if one.high == slices.wall(s, 0):
-        out["high"] = slices.limit[s, 0]
+    if one.high == slices.wall(s):
+        out["high"] = slices.limit[s]
     return out | {"regret": one.regret, "status": one.status} | because(one.reason)

@@ -489,13 +489,3 @@ def paths(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.rand
         mean = surface.features(z, sample.lowest[s]) @ sample.mean + gain.T @ sample.rest[s, :size]
         out.append(mean + rng.standard_normal((each, len(z))) @ root.T)
     return np.concatenate(out)[rng.permutation(each * len(out))[:count]]
-
-
-def runs(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws of what one new run gives at points, in the units of y above the best cell of the slice: (count, m)."""
-    values = paths(surface, s, points, count, rng)
-    low = values.min(1, keepdims=True) if len(points) > 1 else np.zeros((len(values), 1))
-    hypers = surface.samples[0].hypers
-    height = np.clip(values - np.minimum(low, 0), 0, compressed(np.array(CAP)))
-    error = np.sqrt(hypers.one_run(surface.scaled(points), height) * surface.scale[s, 0])
-    return surface.heights(s, values + error * rng.standard_t(DEGREES, values.shape))

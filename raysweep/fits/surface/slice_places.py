@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,9 +14,7 @@ from raysweep.fits.surface.best import SHARED, Best, Pair, best, jointly
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.fits.surface.posterior import Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from raysweep.lazy import pd
 
 MIRRORED = 1.5
 """Gaps of the grid from an open end up to which draws are mirrored at it."""
@@ -79,10 +76,10 @@ def slice_places(
                 continue
             low, high = slices.range_of(s)
             if len(axes) == 1:
-                first, last, wall = float(low[0]), float(high[0]), slices.wall(s, 0)
+                first, last, wall = float(low[0]), float(high[0]), slices.wall(s)
                 bests[s] = best(surface, s, level, low=first, high=last, wall=wall, values=int(values[0]))
             else:
-                pairs[s] = pair = jointly(surface, s, level, low=low, high=high, values=values)
+                pairs[s] = pair = jointly(surface, s, level, low, high, values)
                 bests[s] = pair.axes[0]
     return SlicePlaces(slices, [_place(one) for one in bests], bests, pairs)
 

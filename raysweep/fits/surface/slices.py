@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from raysweep.fits.draws import usable
 from raysweep.fits.lost_draws import MOST, losses_of
 from raysweep.fits.statistics import two_way_anova
 from raysweep.fits.surface.posterior import Cells
+from raysweep.lazy import pd
 from raysweep.workloads.declaration import DIVERGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +22,7 @@ class Slices:
 
     settings: the values of the keys, a tuple per slice. cells: of all slices; x is the logarithm of a logarithmic axis.
     logarithmic: per axis. values: how many values of each axis a slice has, shape (slices, axes).
-    limit: the lowest x above some ok one at which most draws diverged, inf if there is none, shape (slices, axes).
+    limit: (slices,), of one axis: the lowest x above some ok one at which most draws diverged; inf if there is none.
     rows: how many rows were used; dropped: how many were not, by reason.
     """
 
@@ -41,14 +39,13 @@ class Slices:
         x = self.cells.x[(self.cells.slices == s) & ~self.cells.diverged]
         return x.min(0), x.max(0)
 
-    def wall(self, s: int, axis: int) -> float:
-        """The coordinate from which on cells diverge; inf if none does."""
-        limit = self.limit[s, axis]
-        return float(np.log(limit)) if self.logarithmic[axis] else float(limit)
+    def wall(self, s: int) -> float:
+        """The coordinate along the only axis from which on cells diverge; inf if none does."""
+        return float(np.log(self.limit[s]) if self.logarithmic[0] else self.limit[s])
 
     def back(self, axis: int, coordinate: float) -> float:
         """A coordinate in the units of the axis; the lower end that is open is 0 on a logarithmic one."""
-        return float(np.exp(coordinate)) if self.logarithmic[axis] else float(coordinate)
+        return float(np.exp(coordinate) if self.logarithmic[axis] else coordinate)
 
 
 def slices_of(
@@ -88,17 +85,13 @@ def slices_of(
     at = size.index.to_frame(index=False)
     places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
     slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
-    values = np.zeros((len(settings), len(axes)), dtype=int)
-    limit = np.full((len(settings), len(axes)), np.inf)
-    for k, axis in enumerate(axes):
-        counts = at.groupby("_slice")[axis].agg(["nunique", "min"])
-        values[counts.index, k] = counts["nunique"]
-        low = np.full(len(settings), np.inf)
-        low[counts.index] = counts["min"]
-        if len(axes) == 1:  # with two a cell diverges at some values of the other
-            above = lost[lost[axis].to_numpy(float) > low[lost["_slice"].to_numpy(int)]]
-            first = above.groupby("_slice")[axis].min()
-            limit[first.index, k] = first
+    every = range(len(settings))
+    values = at.groupby("_slice")[axes].nunique().reindex(every, fill_value=0).to_numpy()
+    limit = np.full(len(settings), np.inf)
+    if len(axes) == 1:  # with two a cell diverges at some values of the other
+        low = at.groupby("_slice")[axes[0]].min().reindex(lost["_slice"], fill_value=np.inf)
+        first = lost[lost[axes[0]].to_numpy(float) > low.to_numpy(float)].groupby("_slice")[axes[0]].min()
+        limit[first.index] = first
     with np.errstate(divide="ignore"):
         x = np.where(logarithmic, np.log(np.where(logarithmic, places, 1.0)), places)
     count = len(lost)

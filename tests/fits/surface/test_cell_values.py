@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.best_cells import ALL_SHAPES, measured
-from raysweep.fits.surface.cell_values import COUNT, cell_values, drawn_together
+from raysweep.fits.surface.single_runs import COUNT, cell_values, drawn_together
 
 
 def swept(shapes, noises, shares, numbers):
