@@ -49,22 +49,24 @@ def lowest_places(u: np.ndarray, curves: np.ndarray) -> list[np.ndarray]:
     powered = (curves - curves.min(axis=-1, keepdims=True)) ** POWER
     akima = Akima1DInterpolator(u, curves, axis=-1, method="makima")
     splines = akima, CubicSpline(u, curves, axis=-1), CubicSpline(u, powered, axis=-1)
-    return [lowest_on(fine, spline(fine)) for spline in splines]
+    return [lowest_on(np.broadcast_to(fine, (*curves.shape[:-1], len(fine))), spline(fine))[1] for spline in splines]
 
 
-def lowest_on(fine: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """The place of the minimum of each curve (..., samples), refined by the parabola through the lowest sample and its
-    two neighbours."""
-    index = np.argmin(curves, axis=-1)
-    inner = np.clip(index, 1, len(fine) - 2)
-    x0, x1, x2 = (fine[inner + step] for step in (-1, 0, 1))
-    y0, y1, y2 = (np.take_along_axis(curves, (inner + step)[..., None], axis=-1)[..., 0] for step in (-1, 0, 1))
-    top = (x1 - x0) ** 2 * (y1 - y2) - (x1 - x2) ** 2 * (y1 - y0)
-    bottom = (x1 - x0) * (y1 - y2) - (x1 - x2) * (y1 - y0)
+def lowest_on(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the lowest sample of each curve, its minimum by the parabola through that sample and its two neighbours).
+
+    x, y: (..., samples); both results (...).
+    """
+    index = y.argmin(axis=-1)[..., None]
+    inner = np.clip(index, 1, x.shape[-1] - 2)
+    (x0, x1, x2), (y0, y1, y2) = (
+        [np.take_along_axis(each, inner + step, axis=-1)[..., 0] for step in (-1, 0, 1)] for each in (x, y)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        vertex = x1 - 0.5 * top / bottom
-    usable = (index == inner) & np.isfinite(vertex)
-    return np.where(usable, np.clip(vertex, x0, x2), fine[index])
+        left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
+        vertex = (x0 + x1) / 2 - left * (x2 - x0) / 2 / (right - left)
+    at = np.take_along_axis(x, index, axis=-1)[..., 0]
+    return at, np.where((index == inner)[..., 0] & np.isfinite(vertex), np.clip(vertex, x0, x2), at)
 
 
 def curvatures(u: np.ndarray, curve: np.ndarray, index: int) -> np.ndarray:

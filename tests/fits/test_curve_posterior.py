@@ -13,13 +13,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from raysweep.fits import fit_inflection
 from raysweep.fits.extremum import find_extremum
+from raysweep.fits.posterior import prior
 from raysweep.fits.posterior.conditional import conditional, moments, sample_paths
 from raysweep.fits.posterior.curve import curve_posterior, sample_kinds
-from raysweep.fits.posterior.data import curve_data
-from raysweep.fits.posterior.kernel import CURVATURE, SLOPE, between, sides, terms, warped
-from raysweep.fits.posterior.noise import Seen, seen
+from raysweep.fits.posterior.noise import NOISE, Seen, curve_data, noise_parameters, seen
 from raysweep.fits.posterior.places import Places, at_edges, interval, minimum_places
-from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, curve_parameters, noise_parameters
+from raysweep.fits.posterior.prior import CURVE, TURNING, between, curve_parameters, terms
 from raysweep.fits.posterior.sampler import sample
 from raysweep.fits.reasons import Reason
 
@@ -67,11 +66,11 @@ def test_mean_and_covariance_are_those_of_scikit_learn(family, kernel):
     mean, spread = (each[0] for each in moments(given, at[None]))
     # a level with a wide prior is as good as none; differences along the curve are compared
     line = DotProduct(1e-12, "fixed")
-    polynomial = ConstantKernel(1e3, "fixed") + ConstantKernel(SLOPE**2, "fixed") * line
-    polynomial += ConstantKernel(CURVATURE**2, "fixed") * line**2
+    polynomial = ConstantKernel(1e3, "fixed") + ConstantKernel(prior.SLOPE**2, "fixed") * line
+    polynomial += ConstantKernel(prior.CURVATURE**2, "fixed") * line**2
     whole = ConstantKernel(0.4**2, "fixed") * kernel + polynomial
     other = GaussianProcessRegressor(whole, alpha=deviation**2 / 5, optimizer=None)
-    inputs, outputs = (warped(each[None], np.zeros(1)).T - 0.5 for each in (T, at))
+    inputs, outputs = (prior.warped(each[None], np.zeros(1)).T - 0.5 for each in (T, at))
     other.fit(inputs, data.mean + data.residual.mean(axis=0))
     theirs, their_spread = other.predict(outputs, return_cov=True)
     difference = np.eye(len(at))[1:] - np.eye(len(at))[0]
@@ -136,10 +135,10 @@ def test_a_bend_of_power_zero_is_a_step():
     size, soft = float(sharp.bend_size[0]), float(round_one.softness[0])
     t = np.array([[0.2, 0.5, 0.5 + soft, 0.9]])
     step, corner = np.zeros(1), np.ones(1)
-    after, before = (side[0] for side in sides(replace(sharp, after=step, before=corner), t))
+    after, before = (side[0] for side in prior.sides(replace(sharp, after=step, before=corner), t))
     np.testing.assert_allclose(after, size * np.array([0, 0, 1, 1]))
     np.testing.assert_allclose(before, size * np.array([0.3, 0, 0, 0]), atol=1e-8 * size)  # sharp: 1e-9
-    after, before = (side[0] for side in sides(replace(round_one, after=corner, before=step), t))
+    after, before = (side[0] for side in prior.sides(replace(round_one, after=corner, before=step), t))
     np.testing.assert_allclose(before, size / (1 + np.exp((t[0] - 0.5) / soft)))
     assert (np.diff(after) > 0).all()
 

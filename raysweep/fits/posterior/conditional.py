@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raysweep.fits.posterior.data import CurveData
-from raysweep.fits.posterior.kernel import between, terms
-from raysweep.fits.posterior.noise import Seen
-from raysweep.fits.posterior.prior import CurveParameters
+from raysweep.fits.posterior.noise import CurveData, Seen
+from raysweep.fits.posterior.prior import CurveParameters, between, terms
 
 NUGGET = 1e-10  # of the prior variance, for the factorizations
 BORDER = 1e200  # above the square of any whitened vector

@@ -10,9 +10,8 @@ import numpy as np
 from scipy.special import expit
 
 from raysweep.fits.posterior.conditional import Conditional, conditional, sample_paths
-from raysweep.fits.posterior.data import CurveData, curve_data
-from raysweep.fits.posterior.noise import Seen, seen
-from raysweep.fits.posterior.prior import CURVE, NOISE, TURNING, curve_parameters, noise_parameters
+from raysweep.fits.posterior.noise import NOISE, CurveData, Seen, curve_data, noise_parameters, seen
+from raysweep.fits.posterior.prior import CURVE, TURNING, curve_parameters
 from raysweep.fits.posterior.sampler import sample
 
 SEED = 20240229  # the same numbers every time

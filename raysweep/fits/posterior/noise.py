@@ -1,4 +1,4 @@
-"""What the draws say of the mean curve: its estimate, how sure that is, and the evidence for a structure of noise.
+"""The draws of one curve, scaled, and what they say of the mean curve under each structure of their noise.
 
 A draw is mean curve + level + noise. The noise has a structured covariance N (independent, tilt, smooth; changing
 along the curve). If no value is missing, the true covariance of a draw is inverse Wishart around N, worth `freedom`
@@ -17,12 +17,63 @@ import numpy as np
 from numpy.polynomial.legendre import legvander
 from scipy.special import gammainccinv, gammaln, ndtr
 
-from raysweep.fits.posterior.data import CurveData
 from raysweep.fits.posterior.prior import CurveParameters
+from raysweep.fits.statistics import two_way_anova
+
+NOISE = (
+    *("independent", "growth", "growth_square", "growth_cube", "with_height"),
+    *("tilt", "smooth", "smooth_length", "freedom"),
+)
+INDEPENDENT = (-3.0, 0.3)  # decades of the deviation of all residuals between which the size of independent noise lies
+OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
+FREEDOM = 2.0, 200.0  # draws that the structure of the noise is worth
+DIGITS = 10  # of the range of the mean curve
+LEAST_NOISE = 1e-6  # of the range of the mean curve: less is lost in rounding
 
 JITTER = 1e-13
 LEAST = 1e-3  # of the deviation of all residuals: independent noise below it is not told from none
 HIDDEN = 0.05  # of that deviation: independent noise of a draw beside what the covariance says
+
+
+@dataclass(frozen=True, eq=False)
+class CurveData:
+    """The draws of one curve in units without dimension.
+
+    t: (points,), from 0 to 1, increasing.
+    mean: (points,), the mean curve; its lowest point is 0.
+    residual: (draws, points), value - mean - the level of the draw; NaN where missing.
+    deviation: the standard deviation of the residuals.
+    contrasts: (points - 1, points), orthonormal rows orthogonal to 1: all that values without a level say.
+    """
+
+    t: np.ndarray
+    mean: np.ndarray
+    residual: np.ndarray
+    deviation: float
+    contrasts: np.ndarray
+
+
+def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
+    """Scale the draws of a curve.
+
+    x: (points,), increasing, finite, at least two.
+    values: (draws, points), finite or NaN (missing), each point in some draw. At least two draws share two points.
+    """
+    values = values[np.isfinite(values).any(axis=1)]
+    present = np.isfinite(values)
+    draws, points = values.shape
+    t = (x - x[0]) / (x[-1] - x[0])
+    curve = two_way_anova(values).curve
+    offset, scale = float(curve.min()), float(np.ptp(curve)) or 1.0
+    mean, scaled = (curve - offset) / scale, (values - offset) / scale
+    residual = scaled - mean
+    residual -= np.nanmean(residual, axis=1, keepdims=True)
+    # What rounding leaves of a draw's level must not change the answer.
+    mean, residual = np.round(mean, DIGITS), np.round(residual, DIGITS)
+    degrees = max(present.sum() - points - (draws - 1), 1)
+    deviation = float(np.sqrt(np.nansum(residual**2) / degrees))
+    contrasts = np.linalg.svd(np.eye(points) - 1 / points)[2][: points - 1]
+    return CurveData(t, mean, residual, max(deviation, LEAST_NOISE), contrasts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +107,37 @@ class Seen:
         share = np.where(finite, np.maximum(gammainccinv(half, ndtr(p.tail)) / half, 1e-3), 1.0)
         hidden = self.hidden * np.eye(self.estimate.shape[1])
         return self.estimate[index], self.covariance[index] / share[:, None, None] + hidden
+
+
+def size_at(z: np.ndarray, decades: tuple[float, float]) -> np.ndarray:
+    """The size at a standard normal coordinate: its logarithm is uniform between the decades."""
+    return np.asarray(10 ** (decades[0] + (decades[1] - decades[0]) * ndtr(z)))
+
+
+def noise_parameters(z: np.ndarray, data: CurveData) -> dict[str, np.ndarray]:
+    """The parameters of structures of noise, each (particles,), at coordinates z (particles, NOISE), which are standard
+    normal a priori.
+
+    independent: the standard deviation of the independent noise of one value, in the middle.
+    tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
+    smooth_length: the correlation length of that smooth curve.
+    growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
+    with_height: the independent noise grows by this factor of the height above the lowest point.
+    freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
+
+    The sizes have coordinates of their own. With shares of one size, a tilt that is large beside the independent noise
+    would have to be large in the prior, too, and few particles would find it.
+    """
+    c = dict(zip(NOISE, z.T, strict=True))
+    return {
+        "independent": data.deviation * size_at(c["independent"], INDEPENDENT),
+        "tilt": data.deviation * size_at(c["tilt"], OF_A_DRAW),
+        "smooth": data.deviation * size_at(c["smooth"], OF_A_DRAW),
+        "smooth_length": np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
+        "growth": np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
+        "with_height": np.exp(np.log(0.2) + 1.3 * c["with_height"]),
+        "freedom": FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(c["freedom"]),
+    }
 
 
 def structured(p: dict[str, np.ndarray], data: CurveData) -> np.ndarray:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from raysweep.fits.between_points import lowest_on
 from raysweep.fits.posterior.curve import CurvePosterior
 from raysweep.fits.statistics import normal_quantile
 
@@ -52,8 +53,7 @@ def minimum_places(posterior: CurvePosterior) -> Places:
 def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(place of the minimum of each path, the paths at t and at the bend).
 
-    Every particle also looks at its own bend. Between points, the parabola through the lowest and its two neighbours
-    says where.
+    Every particle also looks at its own bend. Places at a sharp one are not moved between the points.
     """
     p = posterior.given.p
     bend = np.clip(p.bend_place, 0, 1)[:, None]
@@ -63,18 +63,10 @@ def lowest(posterior: CurvePosterior, t: np.ndarray) -> tuple[np.ndarray, np.nda
     order = np.argsort(points, axis=1, kind="stable")
     x = np.take_along_axis(points, order, axis=1)[:, None, :].repeat(count, axis=1)
     y = np.take_along_axis(paths, order[:, None, :].repeat(count, axis=1), axis=2)
-    index = y.argmin(axis=2)[..., None]
-    inner = np.clip(index, 1, x.shape[2] - 2)
-    x0, x1, x2 = (np.take_along_axis(x, inner + k, axis=2)[..., 0] for k in (-1, 0, 1))
-    y0, y1, y2 = (np.take_along_axis(y, inner + k, axis=2)[..., 0] for k in (-1, 0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
-        vertex = (x0 + x1) / 2 - left * (x2 - x0) / 2 / (right - left)
-    at = np.take_along_axis(x, index, axis=2)[..., 0]
+    at, between = lowest_on(x, y)
     steep = (p.trend == 0) | (np.minimum(p.before, p.after) < SHARP)
     cornered = steep & (p.bend_size > 0) & (p.softness == 0)
-    smooth = (index == inner)[..., 0] & np.isfinite(vertex) & ~(cornered[:, None] & (at == bend))
-    place = np.where(smooth, np.clip(vertex, x0, x2), at)
+    place = np.where(cornered[:, None] & (at == bend), at, between)
     return place.ravel(), paths.reshape(-1, points.shape[1])
 
 

@@ -1,21 +1,16 @@
-"""The prior of a curve and its noise: every parameter as a function of standard normal coordinates."""
+"""The mean curve a priori: its parameters as functions of standard normal coordinates, and its covariance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-
-from raysweep.fits.posterior.data import CurveData
+from scipy.special import expit, ndtr, ndtri
 
 CURVE = (
     *("length", "amplitude", "family", "warp", "compression", "bend_place", "bend_size", "before", "after"),
     *("softness", "tail", "choice"),
-)
-NOISE = (
-    *("independent", "growth", "growth_square", "growth_cube", "with_height"),
-    *("tilt", "smooth", "smooth_length", "freedom"),
 )
 SHARP, SHARP_TURN = 0.5, 0.6  # the chances that a bend is sharp, beside the turn and at the turn
 EQUAL = 0.35  # the chance that a bend has the same power on both sides
@@ -24,11 +19,12 @@ EQUAL = 0.35  # the chance that a bend has the same power on both sides
 STEP, CUSP, CORNER, PARABOLA = 0.1, 0.1, 0.3, 0.2
 SMALLEST_POWER, LARGEST_POWER = 0.6, 3.0
 UP_TO = tuple(np.cumsum([STEP, CUSP, CORNER, PARABOLA]).tolist())
-INDEPENDENT = (-3.0, 0.3)  # decades of the deviation of all residuals between which the size of independent noise lies
-OF_A_DRAW = (-2.0, 0.6)  # and those of what a draw shares along the curve: three draws show its size to a factor of 3
-FREEDOM = 2.0, 200.0  # draws that the structure of the noise is worth
 TURNING = 0.25  # the chance that a curve turns where its law changes
 MATERN_3, MATERN_5, SQUARED_EXPONENTIAL = 0, 1, 2
+SPREAD = 0.5  # of the factor of a side of a turn, whose mean is 1: one of forty does not rise there
+LEVEL, SLOPE, CURVATURE = 10.0, 1.5, 3.0  # standard deviations of the polynomial part; the level is next to free
+# by family: MATERN_3, MATERN_5, SQUARED_EXPONENTIAL
+LINEAR, SQUARE, HALF = np.sqrt([3.0, 5.0, 0.0]), np.array([0.0, 5 / 3, 0.0]), np.array([0.0, 0.0, 0.5])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ class CurveParameters:
     """Parameters of many curves at once; each field has the shape (particles,). Lengths are shares of the grid, sizes
     shares of the curve's range.
 
-    length, amplitude, family: of the stationary part of the mean curve (`kernel.py`).
+    length, amplitude, family: of the stationary part of the mean curve.
     warp: x is stretched so that the slope of the map at its end is e^warp times that at its start.
     compression: values are compressed to compression * asinh(value / compression); inf for not at all.
     trend: 1 with a polynomial part, 0 without.
@@ -107,32 +103,85 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
     )
 
 
-def size_at(z: np.ndarray, decades: tuple[float, float]) -> np.ndarray:
-    """The size at a standard normal coordinate: its logarithm is uniform between the decades."""
-    return np.asarray(10 ** (decades[0] + (decades[1] - decades[0]) * ndtr(z)))
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What the covariance of each particle's curve needs of some points.
 
-
-def noise_parameters(z: np.ndarray, data: CurveData) -> dict[str, np.ndarray]:
-    """The parameters of structures of noise, each (particles,), at coordinates z (particles, NOISE), which are standard
-    normal a priori.
-
-    independent: the standard deviation of the independent noise of one value, in the middle.
-    tilt, smooth: those of a tilt of each draw (at the ends) and of a smooth curve of each draw (in the middle).
-    smooth_length: the correlation length of that smooth curve.
-    growth: (particles, 3), the coefficients of the logarithm of the noise along t, in Legendre polynomials.
-    with_height: the independent noise grows by this factor of the height above the lowest point.
-    freedom: how many draws the structure of the noise is worth, against the scatter that the draws show.
-
-    The sizes have coordinates of their own. With shares of one size, a tilt that is large beside the independent noise
-    would have to be large in the prior, too, and few particles would find it.
+    stretched: (particles, points), the points in correlation lengths.
+    columns: (particles, points, terms), the terms of the covariance that are not stationary.
+    expected: (particles, points), the mean curve expected a priori: a curve that turns at its bend rises on both sides
+        of it, of all others nothing is expected.
     """
-    c = dict(zip(NOISE, z.T, strict=True))
-    return {
-        "independent": data.deviation * size_at(c["independent"], INDEPENDENT),
-        "tilt": data.deviation * size_at(c["tilt"], OF_A_DRAW),
-        "smooth": data.deviation * size_at(c["smooth"], OF_A_DRAW),
-        "smooth_length": np.exp(np.log(0.3) + 0.5 * c["smooth_length"]),
-        "growth": np.stack([0.8 * c["growth"], 0.5 * c["growth_square"], 0.3 * c["growth_cube"]], axis=1),
-        "with_height": np.exp(np.log(0.2) + 1.3 * c["with_height"]),
-        "freedom": FREEDOM[0] * (FREEDOM[1] / FREEDOM[0]) ** ndtr(c["freedom"]),
-    }
+
+    stretched: np.ndarray
+    columns: np.ndarray
+    expected: np.ndarray
+
+
+def warped(t: np.ndarray, warp: np.ndarray) -> np.ndarray:
+    """Stretch t (particles or 1, points) over [0, 1], the slope at 1 being e^warp times that at 0."""
+    k = np.where(np.abs(warp) < 1e-3, 1e-3, warp)[:, None]
+    return np.asarray(np.expm1(k * t) / np.expm1(k))
+
+
+def correlation(distance: np.ndarray, family: np.ndarray) -> np.ndarray:
+    """Matérn 3/2, Matérn 5/2 or squared exponential of distances (particles, rows, columns) in correlation lengths."""
+    # each is (1 + linear d + square d^2) exp(-rate d - half d^2)
+    linear, square, half = (table[family][:, None, None] for table in (LINEAR, SQUARE, HALF))
+    rate = linear  # of both Matérn functions
+    return np.asarray(((square * distance + linear) * distance + 1) * np.exp(-(half * distance + rate) * distance))
+
+
+@lru_cache(maxsize=32)
+def pairs(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first, second, place): the pairs first >= second of `count` points, and where each entry of a symmetric matrix
+    (count, count) stands among them."""
+    first, second = np.tril_indices(count)
+    place = np.empty((count, count), dtype=np.intp)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    return first, second, place
+
+
+def between(p: CurveParameters, a: Terms, b: Terms) -> np.ndarray:
+    """The covariance of the curve between the points of a and of b: (particles, rows, columns).
+
+    A polynomial of degree two, a stationary process over the warped coordinate, and a bend, which is on each side of a
+    place a power of the distance with a factor for that side.
+    """
+    scale = (p.amplitude**2)[:, None, None]
+    if a is b:  # each pair once
+        first, second, place = pairs(a.stretched.shape[1])
+        distance = np.abs(a.stretched[:, first] - a.stretched[:, second])[:, None]
+        out = np.take((scale * correlation(distance, p.family))[:, 0], place, axis=1)
+    else:
+        out = scale * correlation(np.abs(a.stretched[:, :, None] - b.stretched[:, None, :]), p.family)
+    out += a.columns @ np.swapaxes(b.columns, 1, 2)
+    return out
+
+
+def terms(p: CurveParameters, t: np.ndarray) -> Terms:
+    """The terms at points t (particles or 1, points)."""
+    stretched = warped(t, p.warp)
+    trend = p.trend[:, None]
+    spread = np.where(trend == 0, SPREAD, 1.0)
+    middle = stretched - 0.5
+    others = [np.full_like(stretched, LEVEL), SLOPE * trend * middle, CURVATURE * trend * middle**2]
+    after, before = sides(p, t)
+    expected = np.where(trend == 0, after + before, 0.0) if (trend == 0).any() else np.zeros_like(stretched)
+    return Terms(stretched / p.length[:, None], np.stack([*others, spread * after, spread * before], axis=2), expected)
+
+
+def sides(p: CurveParameters, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bend at points t (particles or 1, points) after its place and before it, each (particles, points): a power of
+    the distance, or a step if the power is 0. At its place a sharp step is still low."""
+    place, size = p.bend_place[:, None], p.bend_size[:, None]
+    soft = np.maximum(p.softness, 1e-9)[:, None]
+    beyond = t - place
+    after = np.maximum(beyond, 0) + soft * np.log1p(np.exp(-np.abs(beyond) / soft))  # rounded max(beyond, 0)
+    bends = [after ** p.after[:, None], np.maximum(after - beyond, 0) ** p.before[:, None]]
+    for side, power, sign in zip(bends, (p.after, p.before), (1, -1), strict=True):
+        steps = np.flatnonzero(power == 0)
+        if len(steps):
+            ahead = sign * beyond[steps]
+            side[steps] = np.where(p.softness[steps, None] == 0, ahead > 0, expit(ahead / soft[steps]))
+    return size * bends[0], size * bends[1]
