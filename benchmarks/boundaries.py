@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.shares import Bar, markdown
-from raysweep.fits.boundary import find_zero, fit_boundary
+from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.zero import find_zero
 
 SIZES = (0.003, 0.02, 0.1)  # of one row's noise, of the curve's own range of about 1
 DRAWS, POINTS = (4, 8, 20), (8, 12, 20)

@@ -20,7 +20,7 @@ import pandas as pd
 from benchmarks.real_rows import ROWS, SETS, groups_of
 from benchmarks.shares import Bar, width_ratio
 from raysweep.fits import fit_inflection, fit_optimum
-from raysweep.fits.boundary import find_zero
+from raysweep.fits.zero import find_zero
 
 BEFORE = Path(__file__).with_name("real_before.csv.gz")  # what raysweep said of the same groups at commit ea618fe
 LEVEL = 0.95

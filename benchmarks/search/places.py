@@ -10,10 +10,10 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from benchmarks.search.pools import Pool
-from raysweep.fits.boundary import SIGN_DRAWS, find_zero
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import normal_quantile
+from raysweep.fits.zero import SIGN_DRAWS, find_zero
 from raysweep.search.slices import Slice
 
 BESIDE = 2  # the oracle takes the better pair of so many cells on each side of the place

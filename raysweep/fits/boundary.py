@@ -1,34 +1,29 @@
 """The zero line of a noisy surface value(x, y): the x at which it changes sign, for each slice of y.
 
-`find_zero` finds the sign changes of a slice. `zero_posterior` computes the root of each sign change and its interval;
-`crossing` does so for exact values and for draws without a variance.
+`zero` finds the zero of each slice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
-from raysweep.fits.crossing import Crossing, interpolated_crossing, joined
-from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, log_axis, repeated, usable
-from raysweep.fits.reasons import Reason, because, message
-from raysweep.fits.result import Fit, Status, fitted
-from raysweep.fits.signs import clear_signs, clearness, posterior_signs, without_crossing
-from raysweep.fits.simultaneous import simultaneous_level
-from raysweep.fits.statistics import LEVEL, ROUNDING, standard_error
-from raysweep.fits.zero_posterior.mixture import mixture
-from raysweep.fits.zero_posterior.root import Root, in_posterior
+from raysweep.fits.crossing import Crossing
+from raysweep.fits.draws import DrawCurves, check_options, draw_curves, repeated, usable
+from raysweep.fits.reasons import Reason, message
+from raysweep.fits.result import Fit, fitted
+from raysweep.fits.statistics import LEVEL, ROUNDING
+from raysweep.fits.zero import Zero, find_zero
 from raysweep.lazy import pd
 
 SCALES = ("linear", "asinh", "sign")
-# In robust standard deviations. The farthest of 8 normal draws exceeds it in 0.5 % of cells; of 20 draws, in none.
-OUTLYING = 10.0
-SIGN_DRAWS = 6  # with fewer draws a two-sided sign test can never reject at 95 %
-PAIR = 2  # draws: too few to see how they move together
+SIMULATED = 40_000  # the quantile of the largest of several normal numbers is known to 0.01
+FEWEST = 5  # fewer common draws say nothing of a correlation
 METHOD = (
     "posterior of the mean curve, a mixture of Gaussian processes with and without a kink or a jump near the zero, and "
     "of the covariance of the noise between draws; of two draws Student's t interval"
@@ -143,124 +138,6 @@ def fit_boundary(
     )
 
 
-@dataclass(frozen=True)
-class Zero:
-    """The sign changes of one curve.
-
-    crossings: all sign changes, the clearest first.
-    low, high: the interval of the clearest sign change. If the zero is censored, one end is the known bound and the
-        other is infinite.
-    scale: linear, asinh or sign.
-    points, draws: how many were used.
-    located: the root of the clearest sign change in the posterior, with its interval at any level; None if not located,
-        for exact values and on the sign scale.
-    sign: 1 or -1 if every clear sign is this one; otherwise 0.
-    clear_points: at how many points the sign is clear.
-    zero_end: the last (first) x at which all values are exactly 0, where the curve meets zero without crossing; NaN
-        otherwise.
-    reason, note: why there is no zero, or what a reader must know of it, and its text (see `Reason`).
-    """
-
-    status: Status
-    crossings: tuple[Crossing, ...]
-    low: float
-    high: float
-    scale: str
-    points: int
-    draws: int
-    sign: int = 0
-    clear_points: int = 0
-    zero_end: float = np.nan
-    reason: Reason = Reason.NONE
-    note: str = ""
-    located: Root | None = None
-
-
-def find_zero(
-    x: np.ndarray,
-    values: np.ndarray,
-    level: float,
-    strict_level: float | None = None,
-    scale: str | None = None,
-    exact: bool = False,
-    logarithmic: bool | None = None,
-    errors: np.ndarray | None = None,
-) -> Zero:
-    """Estimate where the mean over draws of one curve crosses zero (the median on the sign scale), with intervals.
-
-    x: (points,), sorted.
-    values: (draws, points), NaN where a draw has no value.
-    strict_level: the level of the simultaneous interval; None for the same level.
-    errors: (points,), the standard errors of the means, if they are known otherwise than from the draws.
-    level, scale, exact, logarithmic: as in `fit_boundary`.
-    """
-    points = np.isfinite(values).any(axis=0)
-    x, values, errors = x[points], values[:, points], None if errors is None else errors[points]
-    if len(x) > 2 and x[0] == 0 and log_axis(x[1:], logarithmic) and np.prod(np.nanmean(values[:, :2], axis=0)) > 0:
-        rest = None if errors is None else errors[1:]
-        above = find_zero(x[1:], values[:, 1:], level, strict_level, scale, exact, logarithmic, rest)
-        if above.status == Status.LOCATED:  # the 0 has no place in log, and the sign of the values above it
-            return replace(above, points=len(x))
-    draws = int(np.isfinite(values).any(axis=1).sum())
-    scale = "linear" if errors is not None else scale or choose_scale(values)
-    answer = Zero(Status.UNDETERMINED, (), np.nan, np.nan, scale, len(x), draws)
-    needed = 1 if exact or errors is not None else SIGN_DRAWS if scale == "sign" else 2
-    if len(x) < 2 or draws < needed:
-        if not draws:
-            return replace(answer, **because(Reason.NO_ROWS))
-        few, least = (Reason.TOO_FEW_POINTS, 2) if len(x) < 2 else (Reason.TOO_FEW_DRAWS, needed)
-        return replace(answer, **because(few, points=len(x), draws=draws, least=least))
-    if exact and scale == "sign":
-        scale = "linear"
-    axis, levels = Axis(log_axis(x, logarithmic)), (level, strict_level or level)
-    u, transformed = axis.coordinate(x), rescaled(values, scale)
-    # Student's t interval, which does not ask how draws move together, is right and wide
-    pairs = int(np.isfinite(values).sum(axis=0).max()) <= PAIR
-    mean, error, count = standard_error(values)
-    scatters = (error * np.sqrt(count) > ROUNDING * np.nanmax(np.abs(mean))).any()
-    noisy = errors is not None or bool(not exact and scale != "sign" and not pairs and scatters)
-    t = (u - u[0]) / (u[-1] - u[0])
-    curve = mixture(t, transformed, errors=errors) if noisy else None
-    labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
-    clear = np.flatnonzero(labels)
-    answer = replace(answer, clear_points=len(clear))
-    brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
-    if not brackets:
-        return replace(answer, **without_crossing(x, values, labels, level, exact, errors))
-    if curve is None:
-        middle = np.nanmedian(transformed, axis=0) if scale == "sign" else standard_error(transformed)[0]
-        curve = mixture(t, middle[None], exact=True)
-    crossings = []
-    for j, k in brackets:
-        rising = bool(labels[k] > 0)
-        crossing, located = in_posterior(curve, u, axis, j, k, rising, levels) or (None, None)
-        if not noisy:
-            drawn = interpolated_crossing(u, transformed, j, k, rising, levels, scale, exact)
-            if drawn is not None and np.isfinite(drawn.estimate):
-                converted = axis.in_units_of_x(drawn, "low", "high", "low_simultaneous", "high_simultaneous")
-                drawn = replace(drawn, **converted)
-                drawn = joined(drawn, crossing) if crossing else drawn
-            crossing, located = drawn, None
-        if crossing is None or not np.isfinite(crossing.estimate):
-            continue
-        crossings.append((min(clearness(mean, labels, j), clearness(mean, labels, k)), crossing, located))
-    if not crossings:
-        # The mean at a point is over all draws there, an interpolation over those at both ends: it may not change sign.
-        return replace(answer, **because(Reason.DIFFERENT_DRAWS))
-    crossings.sort(key=lambda each: -each[0])
-    best = crossings[0][1]
-    return replace(
-        answer,
-        status=Status.LOCATED,
-        crossings=tuple(crossing for _, crossing, _ in crossings),
-        low=best.low,
-        high=best.high,
-        reason=best.reason,
-        note=best.note,
-        located=crossings[0][2],
-    )
-
-
 def level_at_once(level: float, curves: list[DrawCurves], zeros: list[Zero]) -> float:
     """The level of each slice's interval at which all of them hold at once; see `simultaneous_level`."""
     if not any(zero.located for zero in zeros):
@@ -281,36 +158,41 @@ def level_at_once(level: float, curves: list[DrawCurves], zeros: list[Zero]) -> 
     return simultaneous_level(level, np.stack(columns, axis=1), np.array(shares), len(zeros))
 
 
-def choose_scale(values: np.ndarray) -> str:
-    """Choose the scale of values[draw, point].
+def simultaneous_level(level: float, deviations: np.ndarray, shares: np.ndarray, slices: int) -> float:
+    """The level of each slice's interval such that all hold at once with `level`.
 
-    sign if draws have outliers as if they had no variance; asinh if the mean spans decades; otherwise linear.
+    deviations: (draws, located slices), how far each draw is from the mean at the slice's place; NaN where missing.
+    shares: (located slices,), which share of the variance of the place is noise between draws; the rest, what is not
+        known between the points of the grid, is independent between slices.
+    slices: how many slices there are; those that are not located count as independent.
+
+    The errors of the places are taken as normal numbers with the correlation that the draws show, less what independent
+    draws show by chance. Places that move together need hardly more than one place; independent ones need Šidák's
+    level, 1 - (1 - level) / slices in good approximation.
     """
-    draws = np.isfinite(values).sum(axis=0)
-    full = draws >= 8  # with fewer draws, one outlier proves nothing
-    if full.any():
-        columns = values[:, full]
-        deviation = np.abs(columns - np.nanmedian(columns, axis=0))
-        typical = 1.4826 * np.nanmedian(deviation, axis=0)
-        farthest = np.nanmax(deviation, axis=0)
-        varying = typical > 0
-        if varying.any() and np.median(farthest[varying] / typical[varying]) > OUTLYING:
-            return "sign"
-    mean = np.abs(standard_error(values)[0])
-    mean = mean[np.isfinite(mean) & (mean > 0)]
-    return "asinh" if len(mean) > 2 and mean.max() > 30 * np.median(mean) else "linear"
+    correlation = np.eye(slices)
+    for a, b in combinations(range(len(shares)), 2):
+        shrunk = _correlation(deviations[:, a], deviations[:, b]) * np.sqrt(shares[a] * shares[b])
+        correlation[a, b] = correlation[b, a] = shrunk
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.clip(values, 1e-9, None))
+    root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
+    normal = np.random.default_rng(slices).standard_normal((SIMULATED, slices))
+    largest = np.abs(normal @ root.T).max(axis=1)
+    joint = float(2 * ndtr(np.quantile(largest, level)) - 1)
+    return min(max(joint, level), 1 - (1 - level) / slices)
 
 
-def rescaled(values: np.ndarray, scale: str) -> np.ndarray:
-    """Transform values[draw, point] to the scale on which they are interpolated.
-
-    On the asinh scale the mean is transformed exactly and the deviation of each draw to first order. So the transformed
-    mean is zero where the mean is zero. (The mean of asinh(value) is zero elsewhere.)
-    """
-    if scale == "linear":
-        return values
-    size = np.nanmedian(np.abs(values)) or np.nanmax(np.abs(values)) or 1.0
-    if scale == "sign":
-        return np.arcsinh(values / size)
-    mean = standard_error(values)[0]
-    return np.arcsinh(mean / size) + (values - mean) / (size * np.sqrt(1 + (mean / size) ** 2))
+def _correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """The correlation between draws, shrunk by what independent ones show by chance."""
+    both = np.isfinite(first) & np.isfinite(second)
+    count = int(both.sum())
+    if count < FEWEST:
+        return 0.0
+    a, b = first[both] - first[both].mean(), second[both] - second[both].mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    if not size > 0:
+        return 0.0
+    estimate = float(a @ b) / size
+    square = max((estimate**2 * (count - 1) - 1) / (count - 2), 0.0)
+    return float(np.sign(estimate)) * float(np.sqrt(square))

@@ -14,10 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from raysweep.fits.boundary import SIGN_DRAWS, find_zero
 from raysweep.fits.result import Status
-from raysweep.fits.signs import clearness, point_signs
 from raysweep.fits.statistics import ROUNDING, half_width, standard_error, t_quantile, two_way_anova
+from raysweep.fits.zero import SIGN_DRAWS, clearness, find_zero, point_signs
 from raysweep.search import endings
 from raysweep.search.bracket import change_of_sign, inner, shaped, zero_of_line
 from raysweep.search.curves import (

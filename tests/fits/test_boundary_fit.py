@@ -12,8 +12,8 @@ from benchmarks.boundaries import KINDS, noise_of
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.outcomes import outcome
 from raysweep.fits import fit_boundary, fit_inflection
-from raysweep.fits.boundary import find_zero
 from raysweep.fits.reasons import Reason
+from raysweep.fits.zero import find_zero
 
 frame_of = functools.partial(rows_of, names="x value")
 

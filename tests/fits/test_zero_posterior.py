@@ -6,10 +6,10 @@ import pytest
 from curve_rows import rows_of
 
 from benchmarks import boundaries, steps
-from raysweep.fits.boundary import find_zero, fit_boundary
+from raysweep.fits.boundary import fit_boundary, simultaneous_level
 from raysweep.fits.result import Status
-from raysweep.fits.simultaneous import simultaneous_level
 from raysweep.fits.statistics import t_quantile
+from raysweep.fits.zero import find_zero
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 

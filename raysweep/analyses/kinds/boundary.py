@@ -40,11 +40,12 @@ from raysweep.analyses.rows import (
 )
 from raysweep.analyses.series import CurvesPlot, marks, series_panels
 from raysweep.analyses.single_runs import with_errors
-from raysweep.fits.boundary import SIGN_DRAWS, fit_boundary
+from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Fit, Status
+from raysweep.fits.zero import SIGN_DRAWS
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload

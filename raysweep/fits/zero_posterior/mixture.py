@@ -8,10 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-from raysweep.fits.zero_posterior.breaks import Breaks, Drawn, breaks, drawn
-from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, with_errors, with_tails
-from raysweep.fits.zero_posterior.scatter import scatter_of
-from raysweep.fits.zero_posterior.shapes import Shape, shapes
+from raysweep.fits.zero_posterior.noise import KEPT, Measured, measured, scatter_of, with_errors, with_tails
+from raysweep.fits.zero_posterior.shapes import Breaks, Drawn, Shape, breaks, drawn, shapes
 
 SEED = 20240229  # the same numbers every time
 COMPONENTS = 200
