@@ -38,14 +38,11 @@ class RateRows:
 
 @dataclass(frozen=True, eq=False)
 class AtBestLr:
-    """One metric at the best rate of each length.
+    """One metric at the best rate of each length."""
 
-    table: one row per length: the length, `rate`, `censored`, the mean over draws, its interval (low, high) and draws.
-    over_length: at which length the metric is best, and whether it improves or degrades with the length.
-    """
-
+    # one row per length: the length, `rate`, `censored`, the mean over draws, its interval (low, high) and draws.
     table: pd.DataFrame
-    over_length: Extremum
+    over_length: Extremum  # at which length the metric is best, and whether it improves or degrades with the length
 
 
 def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:

@@ -26,22 +26,16 @@ HIGHER, LOWER, UNCLEAR, UNTESTED = "higher", "lower", "no clear difference", "no
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The result of a test over all cells at once.
+    """The result of a test over all cells at once."""
 
-    averages: (draws,), the average over cells of each draw, in units of the standard deviation of a cell.
-    mean, error: the mean of these averages over draws, and its standard error.
-    z: the t-value, converted to the normal quantile with the same p-value, so 1.96 means the same for any number of
-        draws.
-    draws: how many were used.
-    skewness: the sample skewness of the draws in a cell, median over cells; NaN with fewer than 8 draws.
-    """
-
-    mean: float
+    mean: float  # mean, error: the mean of these averages over draws, and its standard error
     error: float
+    # the t-value, converted to the normal quantile with the same p-value, so 1.96 means the same for any number of
+    # draws.
     z: float
-    draws: int
-    skewness: float
-    averages: np.ndarray
+    draws: int  # how many were used
+    skewness: float  # the sample skewness of the draws in a cell, median over cells; NaN with fewer than 8 draws
+    averages: np.ndarray  # (draws,), the average over cells of each draw, in units of the standard deviation of a cell
 
 
 def joint(differences: np.ndarray) -> Joint | None:
@@ -155,17 +149,13 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> 
 
 @dataclass(frozen=True)
 class Overall:
-    """The mean difference over cells, with a Student's t interval over draws.
+    """The mean difference over cells, with a Student's t interval over draws."""
 
-    mean, low, high: NaN without a pair; a single draw gives no finite interval.
-    draws: how many there are. cells: how many there are.
-    """
-
-    mean: float
+    mean: float  # mean, low, high: NaN without a pair; a single draw gives no finite interval
     low: float
     high: float
-    draws: int
-    cells: int
+    draws: int  # how many there are
+    cells: int  # how many there are
 
 
 def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> Overall:

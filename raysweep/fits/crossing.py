@@ -39,24 +39,17 @@ KINKED = 2.0  # a curve may have a kink in a cell if it bends this many times mo
 
 @dataclass(frozen=True)
 class Crossing:
-    """One sign change of a curve, in the units of its x.
+    """One sign change of a curve, in the units of its x."""
 
-    estimate: the root.
-    low, high: its interval.
-    low_simultaneous, high_simultaneous: its interval at the stricter level that holds for all slices at once.
-    method_spread: the difference between the interpolations of the mean curve.
-    rising: whether the curve is negative before the root and positive after it.
-    reason, note: what a reader must know of the interval, and its text (see `Reason`).
-    """
-
-    estimate: float
-    low: float
+    estimate: float  # the root
+    low: float  # low, high: its interval
     high: float
+    # low_simultaneous, high_simultaneous: its interval at the stricter level that holds for all slices at once.
     low_simultaneous: float
     high_simultaneous: float
-    method_spread: float
-    rising: bool
-    reason: Reason = Reason.NONE
+    method_spread: float  # the difference between the interpolations of the mean curve
+    rising: bool  # whether the curve is negative before the root and positive after it
+    reason: Reason = Reason.NONE  # reason, note: what a reader must know of the interval, and its text (see `Reason`)
     note: str = ""
 
 

@@ -14,16 +14,11 @@ from raysweep.lazy import pd
 
 @dataclass(frozen=True)
 class DrawCurves:
-    """One curve per draw.
+    """One curve per draw."""
 
-    x: (points,), sorted, without duplicates.
-    values: (draws, points); NaN where a draw has no usable value at a point.
-    seeds: (draws,), the seed of each draw, sorted.
-    """
-
-    x: np.ndarray
-    values: np.ndarray
-    seeds: np.ndarray
+    x: np.ndarray  # (points,), sorted, without duplicates
+    values: np.ndarray  # (draws, points); NaN where a draw has no usable value at a point
+    seeds: np.ndarray  # (draws,), the seed of each draw, sorted
 
     def without_zero(self) -> DrawCurves:
         """The same without x = 0, and without draws that have no other value."""

@@ -44,33 +44,24 @@ METHOD = "posterior of the mean curve: Gaussian process, draw effect removed"
 
 @dataclass(frozen=True)
 class Extremum:
-    """The minimum of one curve. (A maximum is the minimum of minus the curve.)
+    """The minimum of one curve. (A maximum is the minimum of minus the curve.)"""
 
-    status, estimate, low, high, method_spread, method: as of a `Fit`; estimate is NaN unless located, method_spread
-        also unless asked for advice.
-    exact: whether the curve has no noise: the interval is then the spread of the interpolations.
-    reason, note: why there is no place, or what a reader must know of it, and its text.
-    falls: whether the curve clearly falls, before its lowest point or overall.
-    climbs: whether the curve clearly rises, after its lowest point or overall.
-    late_gain: whether the last point is clearly lower than the middle point.
-    throughout: whether every step between neighbouring points was shown to go the same way.
-    advice: what would halve the interval, if the caller asked for advice.
-    """
-
+    # status, estimate, low, high, method_spread, method: as of a `Fit`; estimate is NaN unless located, method_spread
+    # also unless asked for advice.
     status: Status = Status.UNDETERMINED
     estimate: float = np.nan
     low: float = np.nan
     high: float = np.nan
     method_spread: float = np.nan
     method: str = "none"
-    exact: bool = False
-    reason: Reason = Reason.NONE
+    exact: bool = False  # whether the curve has no noise: the interval is then the spread of the interpolations
+    reason: Reason = Reason.NONE  # reason, note: why there is no place, or what a reader must know of it, and its text
     note: str = ""
-    falls: bool = False
-    climbs: bool = False
-    late_gain: bool = False
-    throughout: bool = False
-    advice: Advice = NO_ADVICE
+    falls: bool = False  # whether the curve clearly falls, before its lowest point or overall
+    climbs: bool = False  # whether the curve clearly rises, after its lowest point or overall
+    late_gain: bool = False  # whether the last point is clearly lower than the middle point
+    throughout: bool = False  # whether every step between neighbouring points was shown to go the same way
+    advice: Advice = NO_ADVICE  # what would halve the interval, if the caller asked for advice
 
 
 def find_extremum(

@@ -18,31 +18,24 @@ FEWEST_POINTS = 3  # two points always lie on a line
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw:
-    """The least-squares line of log y over log x. A field is NaN if it could not be computed.
+    """The least-squares line of log y over log x. A field is NaN if it could not be computed."""
 
-    exponent: its slope, the mean over draws; the points have equal weights.
-    low, high: the interval of the exponent; NaN with one draw (unless exact), of no width if draws do not differ in it.
-    prefactor: the y of the line at x = 1.
-    bend: how much the exponent grows from the first x to the last, by a parabola through log y over log x.
-    bend_low, bend_high: its interval.
-    bend_p: the two-sided p-value of a bend of 0.
-    first, last: the range of the x that are used.
-    points, draws: how many were used.
-    reason, note: why there is no result, or what was left out, and its text (see `Reason`).
-    """
-
-    exponent: float = np.nan
+    exponent: float = np.nan  # its slope, the mean over draws; the points have equal weights
+    # low, high: the interval of the exponent; NaN with one draw (unless exact), of no width if draws do not differ in
+    # it.
     low: float = np.nan
     high: float = np.nan
-    prefactor: float = np.nan
+    prefactor: float = np.nan  # the y of the line at x = 1
+    # how much the exponent grows from the first x to the last, by a parabola through log y over log x.
     bend: float = np.nan
-    bend_low: float = np.nan
+    bend_low: float = np.nan  # bend_low, bend_high: its interval
     bend_high: float = np.nan
-    bend_p: float = np.nan
-    first: float = np.nan
+    bend_p: float = np.nan  # the two-sided p-value of a bend of 0
+    first: float = np.nan  # first, last: the range of the x that are used
     last: float = np.nan
-    points: int = 0
+    points: int = 0  # points, draws: how many were used
     draws: int = 0
+    # reason, note: why there is no result, or what was left out, and its text (see `Reason`).
     reason: Reason = Reason.NONE
     note: str = ""
 
@@ -99,15 +92,14 @@ def fit_power_law(
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
     """The x where the least-squares line of log y over log x meets the logarithm of a level, and its interval; NaN if
-    there is none. beyond: whether it lies outside of the values of x. reason: why there is none, or what was left out.
-    """
+    there is none."""
 
     place: float = np.nan
     low: float = np.nan
     high: float = np.nan
-    beyond: bool = False
+    beyond: bool = False  # whether it lies outside of the values of x
     draws: int = 0
-    reason: Reason = Reason.NONE
+    reason: Reason = Reason.NONE  # why there is none, or what was left out
     note: str = ""
 
 

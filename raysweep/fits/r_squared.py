@@ -26,20 +26,16 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Explained:
-    """R² over units, the interval over units, and the standard deviation of R² over draws.
-
-    correlation: the mean correlation (by Fisher's scale), whose square is R².
-    reason, note: why there is no result, and its text (see `Reason`).
-    """
+    """R² over units, the interval over units, and the standard deviation of R² over draws."""
 
     r_squared: float
     low: float
     high: float
-    correlation: float
+    correlation: float  # the mean correlation (by Fisher's scale), whose square is R²
     over_draws: float
     draws: int
     units: int
-    reason: Reason = Reason.NONE
+    reason: Reason = Reason.NONE  # reason, note: why there is no result, and its text (see `Reason`)
     note: str = ""
 
 

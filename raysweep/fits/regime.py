@@ -52,36 +52,23 @@ FEWEST_OF_LAW = 2 + SPARE
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """The regime of one setting: the line of log optimal rate over log length, by least squares with equal weights.
+    """The regime of one setting: the line of log optimal rate over log length, by least squares with equal weights."""
 
-    verdict: the regime that the interval of the slope proves.
-    slope: d log rate / d log length; NaN unless the optimum is located at every length that is used.
-    low, high: the interval of the slope at `level`. A side is infinite if an optimum with one bound leaves it open.
-    intercept: log rate at log length 0, for drawing the line.
-    located: at how many lengths the optimum is located.
-    bounded: at how many lengths the optimum is not located, but bounded.
-    left_out: how many lengths are not used, because neither is known.
-    draws: how many were used.
-    optimum: the fit of the optimum at each length.
-    at_best_lr: the metric at the best rate of each length.
-    beside: other metrics at the same rates.
-    reason, note: why the verdict is undetermined, and its text (see `Reason`).
-    """
-
-    verdict: Verdict
-    slope: float
+    verdict: Verdict  # the regime that the interval of the slope proves
+    slope: float  # d log rate / d log length; NaN unless the optimum is located at every length that is used
+    # low, high: the interval of the slope at `level`. A side is infinite if an optimum with one bound leaves it open.
     low: float
     high: float
-    intercept: float
+    intercept: float  # log rate at log length 0, for drawing the line
     level: float
-    located: int
-    bounded: int
-    left_out: int
-    draws: int
-    optimum: Fit
-    at_best_lr: AtBestLr
-    beside: dict[str, AtBestLr]
-    reason: Reason = Reason.NONE
+    located: int  # at how many lengths the optimum is located
+    bounded: int  # at how many lengths the optimum is not located, but bounded
+    left_out: int  # how many lengths are not used, because neither is known
+    draws: int  # how many were used
+    optimum: Fit  # the fit of the optimum at each length
+    at_best_lr: AtBestLr  # the metric at the best rate of each length
+    beside: dict[str, AtBestLr]  # other metrics at the same rates
+    reason: Reason = Reason.NONE  # reason, note: why the verdict is undetermined, and its text (see `Reason`)
     note: str = ""
 
 

@@ -20,14 +20,10 @@ AHEAD = 16.0  # times the draws at which the future is simulated
 
 @dataclass(frozen=True)
 class ExpectedWidth:
-    """The expected width of an interval as a function of the draws: the root of grid**2 + noise**2 / times.
+    """The expected width of an interval as a function of the draws: the root of grid**2 + noise**2 / times."""
 
-    grid: the part that no number of draws reduces: the curve between its points is not known.
-    noise: the part that is noise, now.
-    """
-
-    grid: float
-    noise: float
+    grid: float  # the part that no number of draws reduces: the curve between its points is not known
+    noise: float  # the part that is noise, now
 
     def times(self, target: float) -> float:
         """How many times the present draws give an interval of the width `target`; inf if no number does."""
@@ -37,19 +33,15 @@ class ExpectedWidth:
 
 @dataclass(frozen=True)
 class Advice:
-    """What would halve an interval. A field is NaN if there is no advice.
+    """What would halve an interval. A field is NaN if there is no advice."""
 
-    draws_to_halve: how many draws in total; the present number if more draws do not help.
-    points_to_halve: how many more values of x, which halve the spacing of the grid there; 0 if not needed.
-    points_from, points_to: the values of x between which these points lie; NaN if not needed.
-    halved: whether both together are expected to halve the interval.
-    """
-
-    draws_to_halve: float = np.nan
+    draws_to_halve: float = np.nan  # how many draws in total; the present number if more draws do not help
+    # how many more values of x, which halve the spacing of the grid there; 0 if not needed.
     points_to_halve: float = np.nan
+    # points_from, points_to: the values of x between which these points lie; NaN if not needed.
     points_from: float = np.nan
     points_to: float = np.nan
-    halved: bool = False
+    halved: bool = False  # whether both together are expected to halve the interval
 
 
 NO_ADVICE = Advice()

@@ -16,20 +16,14 @@ from raysweep.lazy import pd
 
 @dataclass(frozen=True, kw_only=True)
 class Shift:
-    """The best value of one setting, divided by that of another. A field is NaN if it could not be computed.
+    """The best value of one setting, divided by that of another. A field is NaN if it could not be computed."""
 
-    factor: the geometric mean over the slices in which both are located.
-    low, high: its interval; NaN with fewer than two draws.
-    slices, left_out: in how many slices both are located, and in how many not.
-    draws: how many were used.
-    """
-
-    factor: float = np.nan
-    low: float = np.nan
+    factor: float = np.nan  # the geometric mean over the slices in which both are located
+    low: float = np.nan  # low, high: its interval; NaN with fewer than two draws
     high: float = np.nan
-    slices: int = 0
+    slices: int = 0  # slices, left_out: in how many slices both are located, and in how many not
     left_out: int = 0
-    draws: int = 0
+    draws: int = 0  # how many were used
 
 
 def fit_shift(

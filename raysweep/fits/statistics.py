@@ -153,20 +153,13 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Anova:
-    """The least-squares fit of value = draw effect + curve.
+    """The least-squares fit of value = draw effect + curve."""
 
-    curve: (points,), at the mean of the draw effects.
-    factor: (points, points); curve + factor @ (standard normal vector) is one resample of the curve.
-    residual: (draws, points), NaN where a value is missing.
-    variance: the variance of the noise of one value; NaN without degrees of freedom.
-    degrees: the degrees of freedom of `variance`.
-    """
-
-    curve: np.ndarray
-    factor: np.ndarray
-    residual: np.ndarray
-    variance: float
-    degrees: int
+    curve: np.ndarray  # (points,), at the mean of the draw effects
+    factor: np.ndarray  # (points, points); curve + factor @ (standard normal vector) is one resample of the curve
+    residual: np.ndarray  # (draws, points), NaN where a value is missing
+    variance: float  # the variance of the noise of one value; NaN without degrees of freedom
+    degrees: int  # the degrees of freedom of `variance`
 
 
 def two_way_anova(values: np.ndarray) -> Anova:

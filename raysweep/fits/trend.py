@@ -36,40 +36,27 @@ MAY_DIFFER = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """The trend of the mean over draws along an axis. A field is NaN if it could not be computed.
+    """The trend of the mean over draws along an axis. A field is NaN if it could not be computed."""
 
-    slope: the least-squares slope, per unit of x, or per factor of ten if `logarithmic`.
-    low, high: the confidence interval of the slope.
-    p_value: two-sided; small if the slope is not 0.
-    p_against: small if the curve goes against the direction of the slope between some two points.
-    p_along: small if the curve goes in the direction of the slope between some two points.
-    p_throughout: small if every step between neighbouring points goes in the direction of the slope.
-    logarithmic: whether the slope is over log10 x.
-    points, draws: how many were used.
-    method: how the error of the slope was computed.
-    exact: whether the curve has no noise.
-    reason, note: why there is no result, and its text (see `Reason`).
-    move, move_from, move_to: the largest change of the mean curve in the direction of the slope, and between which x.
-    back, back_from, back_to: the largest change against the direction of the slope (0 if there is none), likewise.
-    """
-
-    slope: float = np.nan
-    low: float = np.nan
+    slope: float = np.nan  # the least-squares slope, per unit of x, or per factor of ten if `logarithmic`
+    low: float = np.nan  # low, high: the confidence interval of the slope
     high: float = np.nan
-    p_value: float = np.nan
-    p_against: float = np.nan
-    p_along: float = np.nan
-    p_throughout: float = np.nan
-    logarithmic: bool
-    points: int
+    p_value: float = np.nan  # two-sided; small if the slope is not 0
+    p_against: float = np.nan  # small if the curve goes against the direction of the slope between some two points
+    p_along: float = np.nan  # small if the curve goes in the direction of the slope between some two points
+    p_throughout: float = np.nan  # small if every step between neighbouring points goes in the direction of the slope
+    logarithmic: bool  # whether the slope is over log10 x
+    points: int  # points, draws: how many were used
     draws: int
-    method: str = "none"
-    exact: bool = False
-    reason: Reason = Reason.NONE
+    method: str = "none"  # how the error of the slope was computed
+    exact: bool = False  # whether the curve has no noise
+    reason: Reason = Reason.NONE  # reason, note: why there is no result, and its text (see `Reason`)
     note: str = ""
+    # move, move_from, move_to: the largest change of the mean curve in the direction of the slope, and between which x.
     move: float = np.nan
     move_from: float = np.nan
     move_to: float = np.nan
+    # back, back_from, back_to: the largest change against the direction of the slope (0 if there is none), likewise.
     back: float = np.nan
     back_from: float = np.nan
     back_to: float = np.nan

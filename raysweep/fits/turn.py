@@ -35,20 +35,17 @@ LONGEST = 40
 
 @dataclass(frozen=True)
 class Turn:
-    """The turn of one curve, in the units of x and y.
+    """The turn of one curve, in the units of x and y."""
 
-    estimate: the best of the points. low, high: the points next to those that may be the best by profile likelihood,
-    because the curve may turn between points. p: of no turn, two tests of which the larger counts. base: the first
-    value. fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse; fall_low is above
-    0 where p is at most 1 - level.
-    The fall and all ends are NaN where p is above `PROMISING`.
-    """
-
-    estimate: float
+    estimate: float  # the best of the points
+    # low, high: the points next to those that may be the best by profile likelihood, because the curve may turn between
+    # points.
     low: float
     high: float
-    p: float
-    base: float
+    p: float  # of no turn, two tests of which the larger counts
+    base: float  # the first value
+    # fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse; fall_low is above 0
+    # where p is at most 1 - level. The fall and all ends are NaN where p is above `PROMISING`.
     fall: float
     fall_low: float
     fall_high: float

@@ -28,34 +28,26 @@ PAIR = 2  # draws: too few to see how they move together
 
 @dataclass(frozen=True)
 class Zero:
-    """The sign changes of one curve.
-
-    crossings: all sign changes, the clearest first.
-    low, high: the interval of the clearest sign change. If the zero is censored, one end is the known bound and the
-        other is infinite.
-    scale: linear, asinh or sign.
-    points, draws: how many were used.
-    located: the root of the clearest sign change in the posterior, with its interval at any level; None if not located,
-        for exact values and on the sign scale.
-    sign: 1 or -1 if every clear sign is this one; otherwise 0.
-    clear_points: at how many points the sign is clear.
-    zero_end: the last (first) x at which all values are exactly 0, where the curve meets zero without crossing; NaN
-        otherwise.
-    reason, note: why there is no zero, or what a reader must know of it, and its text (see `Reason`).
-    """
+    """The sign changes of one curve."""
 
     status: Status
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[Crossing, ...]  # all sign changes, the clearest first
+    # low, high: the interval of the clearest sign change. If the zero is censored, one end is the known bound and the
+    # other is infinite.
     low: float
     high: float
-    scale: str
-    points: int
+    scale: str  # linear, asinh or sign
+    points: int  # points, draws: how many were used
     draws: int
-    sign: int = 0
-    clear_points: int = 0
+    sign: int = 0  # 1 or -1 if every clear sign is this one; otherwise 0
+    clear_points: int = 0  # at how many points the sign is clear
+    # the last (first) x at which all values are exactly 0, where the curve meets zero without crossing; NaN otherwise.
     zero_end: float = np.nan
+    # reason, note: why there is no zero, or what a reader must know of it, and its text (see `Reason`).
     reason: Reason = Reason.NONE
     note: str = ""
+    # the root of the clearest sign change in the posterior, with its interval at any level; None if not located, for
+    # exact values and on the sign scale.
     located: Root | None = None
 
 

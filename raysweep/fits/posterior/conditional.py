@@ -21,24 +21,16 @@ LARGEST = 30.0  # sinh stays finite
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """The curve given the draws, for each particle.
-
-    compressed: (particles, points), the mean of the data in the units of f.
-    slope: (particles, points), d value / d f there.
-    pin: (particles, points), the weights of the pinned average.
-    root: (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts.
-    excess: (particles, contrasts), the seen contrasts less their expectation a priori.
-    evidence: (particles,), the log density of the seen contrasts.
-    """
+    """The curve given the draws, for each particle."""
 
     p: CurveParameters
     data: CurveData
-    compressed: np.ndarray
-    slope: np.ndarray
-    pin: np.ndarray
-    root: np.ndarray
-    excess: np.ndarray
-    evidence: np.ndarray
+    compressed: np.ndarray  # (particles, points), the mean of the data in the units of f
+    slope: np.ndarray  # (particles, points), d value / d f there
+    pin: np.ndarray  # (particles, points), the weights of the pinned average
+    root: np.ndarray  # (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts
+    excess: np.ndarray  # (particles, contrasts), the seen contrasts less their expectation a priori
+    evidence: np.ndarray  # (particles,), the log density of the seen contrasts
 
 
 def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.ndarray]:

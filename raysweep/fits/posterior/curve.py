@@ -22,21 +22,14 @@ KEPT, PATHS = 180, 8  # particles of the curve from which paths are drawn, and p
 
 @dataclass(frozen=True, eq=False)
 class CurvePosterior:
-    """The posterior of the mean curve of some draws.
+    """The posterior of the mean curve of some draws."""
 
-    low, high: the ends of x.
-    data: the scaled draws.
-    mirrored: whether the scaled draws run from the upper end of x to the lower one.
-    shown: what they say of the mean curve, for each of NOISES structures of the noise.
-    given: the curve given the draws, for each of KEPT particles.
-    """
-
-    low: float
+    low: float  # low, high: the ends of x
     high: float
-    data: CurveData
-    mirrored: bool
-    shown: Seen
-    given: Conditional
+    data: CurveData  # the scaled draws
+    mirrored: bool  # whether the scaled draws run from the upper end of x to the lower one
+    shown: Seen  # what they say of the mean curve, for each of NOISES structures of the noise
+    given: Conditional  # the curve given the draws, for each of KEPT particles
 
     def paths(self, t: np.ndarray) -> np.ndarray:
         """Joint sample paths of the mean curve, scaled, at t (particles or 1, n), a row of points for each particle:

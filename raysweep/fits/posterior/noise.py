@@ -37,20 +37,13 @@ HIDDEN = 0.05  # of that deviation: independent noise of a draw beside what the 
 
 @dataclass(frozen=True, eq=False)
 class CurveData:
-    """The draws of one curve in units without dimension.
+    """The draws of one curve in units without dimension."""
 
-    t: (points,), from 0 to 1, increasing.
-    mean: (points,), the mean curve; its lowest point is 0.
-    residual: (draws, points), value - mean - the level of the draw; NaN where missing.
-    deviation: the standard deviation of the residuals.
-    contrasts: (points - 1, points), orthonormal rows orthogonal to 1: all that values without a level say.
-    """
-
-    t: np.ndarray
-    mean: np.ndarray
-    residual: np.ndarray
-    deviation: float
-    contrasts: np.ndarray
+    t: np.ndarray  # (points,), from 0 to 1, increasing
+    mean: np.ndarray  # (points,), the mean curve; its lowest point is 0
+    residual: np.ndarray  # (draws, points), value - mean - the level of the draw; NaN where missing
+    deviation: float  # the standard deviation of the residuals
+    contrasts: np.ndarray  # (points - 1, points), orthonormal rows orthogonal to 1: all that values without a level say
 
 
 def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
@@ -78,20 +71,13 @@ def curve_data(x: np.ndarray, values: np.ndarray) -> CurveData:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What the draws say of contrasts of (mean curve - mean of the data), for each particle.
+    """What the draws say of contrasts of (mean curve - mean of the data), for each particle."""
 
-    estimate: (particles, contrasts).
-    covariance: (particles, contrasts, contrasts), of the estimate given the mean curve.
-    freedom: (particles,), the degrees of freedom of its Student t distribution; inf if it is normal.
-    evidence: (particles,), the log density of everything in the draws but the estimate.
-    hidden: the variance of each contrast that is not part of the covariance.
-    """
-
-    estimate: np.ndarray
-    covariance: np.ndarray
-    freedom: np.ndarray
-    evidence: np.ndarray
-    hidden: float
+    estimate: np.ndarray  # (particles, contrasts)
+    covariance: np.ndarray  # (particles, contrasts, contrasts), of the estimate given the mean curve
+    freedom: np.ndarray  # (particles,), the degrees of freedom of its Student t distribution; inf if it is normal
+    evidence: np.ndarray  # (particles,), the log density of everything in the draws but the estimate
+    hidden: float  # the variance of each contrast that is not part of the covariance
 
     def chosen(self, p: CurveParameters) -> tuple[np.ndarray, np.ndarray]:
         """(estimate, covariance) for each curve: the structure that `choice` says, at the quantile that `tail` says.

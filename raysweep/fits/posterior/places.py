@@ -21,13 +21,10 @@ SHARP = 1.5  # a bend with a smaller power on one side has its lowest place wher
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The places of the minimum over paths, in [0, 1].
+    """The places of the minimum over paths, in [0, 1]."""
 
-    at: (paths,), the place.
-    t, paths: (n,) and (paths, n), the coarse points and the paths there, for questions about the whole curve.
-    """
-
-    at: np.ndarray
+    at: np.ndarray  # (paths,), the place
+    # t, paths: (n,) and (paths, n), the coarse points and the paths there, for questions about the whole curve.
     t: np.ndarray
     paths: np.ndarray
 

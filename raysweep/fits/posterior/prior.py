@@ -30,30 +30,21 @@ LINEAR, SQUARE, HALF = np.sqrt([3.0, 5.0, 0.0]), np.array([0.0, 5 / 3, 0.0]), np
 @dataclass(frozen=True, eq=False)
 class CurveParameters:
     """Parameters of many curves at once; each field has the shape (particles,). Lengths are shares of the grid, sizes
-    shares of the curve's range.
+    shares of the curve's range."""
 
-    length, amplitude, family: of the stationary part of the mean curve.
-    warp: x is stretched so that the slope of the map at its end is e^warp times that at its start.
-    compression: values are compressed to compression * asinh(value / compression); inf for not at all.
-    trend: 1 with a polynomial part, 0 without.
-    bend_place, bend_size: where the curve may bend as a power of the distance, each side by itself.
-    before, after: the powers on the two sides; 0 for a step.
-    softness: over which distance the bend is rounded; 0 for a sharp one.
-    tail, choice: standard normal coordinates, for `noise.py`.
-    """
-
-    length: np.ndarray
+    length: np.ndarray  # length, amplitude, family: of the stationary part of the mean curve
     amplitude: np.ndarray
     family: np.ndarray
-    warp: np.ndarray
-    compression: np.ndarray
-    trend: np.ndarray
+    warp: np.ndarray  # x is stretched so that the slope of the map at its end is e^warp times that at its start
+    compression: np.ndarray  # values are compressed to compression * asinh(value / compression); inf for not at all
+    trend: np.ndarray  # 1 with a polynomial part, 0 without
+    # bend_place, bend_size: where the curve may bend as a power of the distance, each side by itself.
     bend_place: np.ndarray
     bend_size: np.ndarray
-    before: np.ndarray
+    before: np.ndarray  # before, after: the powers on the two sides; 0 for a step
     after: np.ndarray
-    softness: np.ndarray
-    tail: np.ndarray
+    softness: np.ndarray  # over which distance the bend is rounded; 0 for a sharp one
+    tail: np.ndarray  # tail, choice: standard normal coordinates, for `noise.py`
     choice: np.ndarray
 
 
@@ -105,16 +96,12 @@ def curve_parameters(z: np.ndarray, turning: np.ndarray) -> CurveParameters:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What the covariance of each particle's curve needs of some points.
+    """What the covariance of each particle's curve needs of some points."""
 
-    stretched: (particles, points), the points in correlation lengths.
-    columns: (particles, points, terms), the terms of the covariance that are not stationary.
-    expected: (particles, points), the mean curve expected a priori: a curve that turns at its bend rises on both sides
-        of it, of all others nothing is expected.
-    """
-
-    stretched: np.ndarray
-    columns: np.ndarray
+    stretched: np.ndarray  # (particles, points), the points in correlation lengths
+    columns: np.ndarray  # (particles, points, terms), the terms of the covariance that are not stationary
+    # (particles, points), the mean curve expected a priori: a curve that turns at its bend rises on both sides of it,
+    # of all others nothing is expected.
     expected: np.ndarray
 
 

@@ -31,30 +31,23 @@ MOST_REGRET = 4 * CAP
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The best value of one axis in one slice, in the units of `Cells.x`.
-
-    estimate: the median of the place; NaN unless it is located. low, high: its interval; an open side is infinite.
-    choice: the value of least expected regret. regret: that of the choice, in the units of y.
-    fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
-    draws: of the place, without the error that the interval has besides. resolution: that error in a law.
-    edge: -1 or 1 for each draw at an end of `points`, else 0.
-    points: where the surface was drawn. alike: which of them cannot be told from the best.
-    """
+    """The best value of one axis in one slice, in the units of `Cells.x`."""
 
     status: Status
     reason: Reason
-    estimate: float
-    low: float
+    estimate: float  # the median of the place; NaN unless it is located
+    low: float  # low, high: its interval; an open side is infinite
     high: float
-    choice: float
-    regret: float
+    choice: float  # the value of least expected regret
+    regret: float  # that of the choice, in the units of y
+    # fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
     fall: float
     rise: float
-    draws: np.ndarray
-    resolution: float
-    edge: np.ndarray
-    points: np.ndarray
-    alike: np.ndarray
+    draws: np.ndarray  # of the place, without the error that the interval has besides
+    resolution: float  # that error in a law
+    edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
+    points: np.ndarray  # where the surface was drawn
+    alike: np.ndarray  # which of them cannot be told from the best
 
 
 def best(
@@ -76,18 +69,14 @@ def best(
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The best values of both axes of a surface in one slice.
+    """The best values of both axes of a surface in one slice."""
 
-    axes: of each axis, with the other one at its best. points: of the grid on which the surface was drawn, per axis.
-    regret: how much worse than the best each point of the grid is expected to be, in units of y, (points, points).
-    alike: which of them cannot be told from the best. choice: the point of least expected regret.
-    """
-
-    axes: tuple[Best, Best]
-    points: tuple[np.ndarray, np.ndarray]
+    axes: tuple[Best, Best]  # of each axis, with the other one at its best
+    points: tuple[np.ndarray, np.ndarray]  # of the grid on which the surface was drawn, per axis
+    # how much worse than the best each point of the grid is expected to be, in units of y, (points, points).
     regret: np.ndarray
-    alike: np.ndarray
-    choice: tuple[float, float]
+    alike: np.ndarray  # which of them cannot be told from the best
+    choice: tuple[float, float]  # the point of least expected regret
 
 
 def jointly(surface: Surface, s: int, level: float, low: np.ndarray, high: np.ndarray, values: np.ndarray) -> Pair:

@@ -32,31 +32,25 @@ ROUNDS = 2
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a slice is best, on a log scale: draws inside of its grid, the ends of the grid, and the share of the draws
-    at each end. common: a standard error that all slices share, as far as their curves have one form."""
+    """Where a slice is best, on a log scale."""
 
-    draws: np.ndarray
-    low: float
+    draws: np.ndarray  # inside of its grid
+    low: float  # low, high: the ends of the grid
     high: float
-    below: float
+    below: float  # below, above: the share of all draws at each end
     above: float
-    common: float = 0.0
+    common: float = 0.0  # a standard error that all slices share, as far as their curves have one form
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Draws of a law.
+    """Draws of a law."""
 
-    coefficients: (draws, 1 + axes): the log of the best value at the centre, then the exponents. scatter: (draws,).
-    likely: (draws, slices), the log likelihood of each slice. logs: (slices, axes), the logs of their axes.
-    reason: why there is no law; then there are no draws.
-    """
-
-    coefficients: np.ndarray
-    scatter: np.ndarray
-    likely: np.ndarray
-    logs: np.ndarray
-    reason: Reason = Reason.NONE
+    coefficients: np.ndarray  # (draws, 1 + axes): the log of the best value at the centre, then the exponents
+    scatter: np.ndarray  # (draws,)
+    likely: np.ndarray  # (draws, slices), the log likelihood of each slice
+    logs: np.ndarray  # (slices, axes), the logs of their axes
+    reason: Reason = Reason.NONE  # why there is no law; then there are no draws
 
     def at(self, logs: np.ndarray, rng: np.random.Generator, *, new: bool = True) -> np.ndarray:
         """Draws of the log of the best value where the axes have these logs (points, axes): (draws, points).
@@ -117,13 +111,13 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The slices as arrays: centres and log weights of the draws inside, their width, edges and log weights there."""
+    """The slices as arrays."""
 
-    centres: np.ndarray
-    inner: np.ndarray
-    width: np.ndarray
-    edges: np.ndarray
-    outer: np.ndarray
+    centres: np.ndarray  # (slices, INNER), of the draws inside
+    inner: np.ndarray  # (slices,), the log weight of each of them
+    width: np.ndarray  # (slices,), that of each of them
+    edges: np.ndarray  # (slices, 2), the ends of the grids
+    outer: np.ndarray  # (slices, 2), the log weights beyond them
 
 
 def _data(places: Sequence[Place]) -> _Data:

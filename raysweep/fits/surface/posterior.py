@@ -63,21 +63,15 @@ HYPERS = 8
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of a surface, one row per cell.
+    """The cells of a surface, one row per cell."""
 
-    x: shape (n, d), in units in which distances count (log of a logarithmic axis). y: mean over draws, to be minimized;
-        ignored where a cell diverged. slices: the number of the slice, from 0. draws: how many ok draws the mean has.
-    scatter: the sum of squared deviations of the draws from it. error: the standard error of y if given, else NaN.
-    diverged: whether the cell is above everything.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    slices: np.ndarray
-    draws: np.ndarray
-    scatter: np.ndarray
-    error: np.ndarray
-    diverged: np.ndarray
+    x: np.ndarray  # shape (n, d), in units in which distances count (log of a logarithmic axis)
+    y: np.ndarray  # mean over draws, to be minimized; ignored where a cell diverged
+    slices: np.ndarray  # the number of the slice, from 0
+    draws: np.ndarray  # how many ok draws the mean has
+    scatter: np.ndarray  # the sum of squared deviations of the draws from it
+    error: np.ndarray  # the standard error of y if given, else NaN
+    diverged: np.ndarray  # whether the cell is above everything
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,33 +93,26 @@ class Hypers:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The posterior of all slices at given hyperparameters.
-
-    lower_inverse: inverse of the Cholesky factor of each slice's covariance, shape (s, n, n). rest: the whitened data
-    less the shared mean. whitened: the whitened basis. mean, covariance: of mu. value: minus the log posterior.
-    """
+    """The posterior of all slices at given hyperparameters."""
 
     hypers: Hypers
-    lower_inverse: np.ndarray
-    rest: np.ndarray
-    whitened: np.ndarray
-    mean: np.ndarray
+    lower_inverse: np.ndarray  # inverse of the Cholesky factor of each slice's covariance, shape (s, n, n)
+    rest: np.ndarray  # the whitened data less the shared mean
+    whitened: np.ndarray  # the whitened basis
+    mean: np.ndarray  # mean, covariance: of mu
     covariance: np.ndarray
-    value: float
+    value: float  # minus the log posterior
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A draw of all that slices share, and of where each has its lowest point: shape (s, d).
-
-    lower_inverse: as in `State`. mean: a draw of mu. rest: the whitened data less their mean.
-    """
+    """A draw of all that slices share, and of where each has its lowest point: shape (s, d)."""
 
     hypers: Hypers
-    lower_inverse: np.ndarray
-    mean: np.ndarray
+    lower_inverse: np.ndarray  # as in `State`
+    mean: np.ndarray  # a draw of mu
     lowest: np.ndarray
-    rest: np.ndarray
+    rest: np.ndarray  # the whitened data less their mean
 
 
 @dataclass(eq=False)

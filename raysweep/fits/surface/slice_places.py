@@ -22,14 +22,11 @@ MIRRORED = 1.5
 
 @dataclass(frozen=True, eq=False)
 class SlicePlaces:
-    """Per slice what is best along the first axis, and of two axes jointly.
-
-    places: None where the slice says nothing. bests, pairs: None where it was not sought.
-    """
+    """Per slice what is best along the first axis, and of two axes jointly."""
 
     slices: Slices
-    places: list[Place | None]
-    bests: list[Best | None]
+    places: list[Place | None]  # None where the slice says nothing
+    bests: list[Best | None]  # bests, pairs: None where it was not sought
     pairs: list[Pair | None]
 
     def part(self, which: slice) -> SlicePlaces:

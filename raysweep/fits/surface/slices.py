@@ -18,21 +18,16 @@ from raysweep.workloads.declaration import DIVERGED
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """The slices of a table, in the order of their keys.
+    """The slices of a table, in the order of their keys."""
 
-    settings: the values of the keys, a tuple per slice. cells: of all slices; x is the logarithm of a logarithmic axis.
-    logarithmic: per axis. values: how many values of each axis a slice has, shape (slices, axes).
-    limit: (slices,), of one axis: the lowest x above some ok one at which most draws diverged; inf if there is none.
-    rows: how many rows were used; dropped: how many were not, by reason.
-    """
-
-    settings: list[tuple[Any, ...]]
-    cells: Cells
-    logarithmic: Sequence[bool]
-    values: np.ndarray
+    settings: list[tuple[Any, ...]]  # the values of the keys, a tuple per slice
+    cells: Cells  # of all slices; x is the logarithm of a logarithmic axis
+    logarithmic: Sequence[bool]  # per axis
+    values: np.ndarray  # how many values of each axis a slice has, shape (slices, axes)
+    # (slices,), of one axis: the lowest x above some ok one at which most draws diverged; inf if there is none.
     limit: np.ndarray
-    rows: int
-    dropped: dict[str, int]
+    rows: int  # how many rows were used
+    dropped: dict[str, int]  # how many were not, by reason
 
     def range_of(self, s: int) -> tuple[np.ndarray, np.ndarray]:
         """Between which coordinates the best place of a slice is sought, per axis: its ok cells."""

@@ -27,21 +27,15 @@ ATTEMPTS, RARE = 4, 0.05  # kinks whose share of places in their cell is below R
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The posterior of a mean curve; x is scaled to t in 0..1, and values so that the largest |mean| is 1.
+    """The posterior of a mean curve; x is scaled to t in 0..1, and values so that the largest |mean| is 1."""
 
-    t: (points,). weights: (components,), adding to 1.
-    shapes: the shape of each component. curve: the indices of `data` for each component.
-    data: the mean curve at the points with its covariance, for each covariance of the noise.
-    bent: the break of each component. number: that of the break, -1 without.
-    """
-
-    t: np.ndarray
-    weights: np.ndarray
-    shapes: list[Shape]
-    noise: np.ndarray
-    data: Measured
-    bent: Drawn
-    number: np.ndarray
+    t: np.ndarray  # (points,)
+    weights: np.ndarray  # (components,), adding to 1
+    shapes: list[Shape]  # of each component
+    noise: np.ndarray  # (components,), which covariance of the noise in `data`
+    data: Measured  # the mean curve at the points with its covariance, for each covariance of the noise
+    bent: Drawn  # the break of each component, as drawn
+    number: np.ndarray  # (components,), which break, -1 without
 
     def moments(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(mean, standard deviation) of each component at t (n,), each (components, n)."""

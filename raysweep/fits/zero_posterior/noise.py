@@ -36,39 +36,26 @@ APART, ALONG = 0.5, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The draws that have values at the same points.
+    """The draws that have values at the same points."""
 
-    at: the indices of these points.
-    draws: how many draws.
-    mean: their mean (points of the pattern,).
-    scatter: the sum of squares and products about the mean, a square matrix.
-    """
-
-    at: np.ndarray
-    draws: int
-    mean: np.ndarray
-    scatter: np.ndarray
+    at: np.ndarray  # the indices of these points
+    draws: int  # how many draws
+    mean: np.ndarray  # their mean (points of the pattern,)
+    scatter: np.ndarray  # the sum of squares and products about the mean, a square matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """The draws of one curve.
+    """The draws of one curve."""
 
-    t: (points,), from 0 to 1.
-    patterns: the pattern with most points first.
-    draws: how many draws in total.
-    deviation: the standard deviation between draws, pooled over the points.
-    deviations, counts: (points,), the standard deviation between draws and the number of draws at each point.
-    profile: (points,), the logarithm of the standard deviation at each point about its mean, smoothed.
-    """
-
-    t: np.ndarray
-    patterns: tuple[Pattern, ...]
-    draws: int
-    deviation: float
+    t: np.ndarray  # (points,), from 0 to 1
+    patterns: tuple[Pattern, ...]  # the pattern with most points first
+    draws: int  # how many draws in total
+    deviation: float  # the standard deviation between draws, pooled over the points
+    # deviations, counts: (points,), the standard deviation between draws and the number of draws at each point.
     deviations: np.ndarray
     counts: np.ndarray
-    profile: np.ndarray
+    profile: np.ndarray  # (points,), the logarithm of the standard deviation at each point about its mean, smoothed
 
 
 def scatter_of(t: np.ndarray, values: np.ndarray) -> Scatter:
@@ -107,16 +94,11 @@ def _profile(t: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The mean curve at the points as the draws give it, for each covariance of the noise: KEPT, or 1 without noise.
+    """The mean curve at the points as the draws give it, for each covariance of the noise: KEPT, or 1 without noise."""
 
-    mean: (covariances, points), by generalized least squares where values are missing.
-    covariance: (covariances, points, points), of this mean.
-    degrees: (covariances, points), with how many degrees of freedom the draws tell the size of its noise.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    degrees: np.ndarray
+    mean: np.ndarray  # (covariances, points), by generalized least squares where values are missing
+    covariance: np.ndarray  # (covariances, points, points), of this mean
+    degrees: np.ndarray  # (covariances, points), with how many degrees of freedom the draws tell the size of its noise
 
 
 def with_errors(mean: np.ndarray, errors: np.ndarray) -> Measured:

@@ -23,24 +23,16 @@ POSSIBLE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A sign change of a curve between points with opposite clear signs, along t from 0 to 1.
+    """A sign change of a curve between points with opposite clear signs, along t from 0 to 1."""
 
-    curve: the posterior.
-    t: (samples,), fine where the sign is not clear.
-    score: (samples,), the normal quantile of the chance that the curve has the sign that it has after the root.
-    inside: the indices of the samples between the two points.
-    places: where both signs are equally likely.
-    cell: the ends in t of the cell with a possible jump; infinitely far from it without.
-    axis, first, last: x is `axis.place(first + (last - first) * t)`.
-    """
-
-    curve: Mixture
-    t: np.ndarray
+    curve: Mixture  # the posterior
+    t: np.ndarray  # (samples,), fine where the sign is not clear
+    # (samples,), the normal quantile of the chance that the curve has the sign that it has after the root.
     score: np.ndarray
-    inside: np.ndarray
-    places: np.ndarray
-    cell: tuple[float, float]
-    axis: Axis
+    inside: np.ndarray  # the indices of the samples between the two points
+    places: np.ndarray  # where both signs are equally likely
+    cell: tuple[float, float]  # the ends in t of the cell with a possible jump; infinitely far from it without
+    axis: Axis  # axis, first, last: x is `axis.place(first + (last - first) * t)`
     first: float
     last: float
 

@@ -26,16 +26,13 @@ LARGEST = 20.0  # the correction of a weight for the place of a kink at most
 
 @dataclass(frozen=True)
 class Shape:
-    """A Gaussian process: constant, line and parabola in warped x, a stationary process, and perhaps a rough stretch.
-
-    rough: (middle, width, length, size) of the stretch; None for none.
-    """
+    """A Gaussian process: a parabola in warped x, a stationary process, and perhaps a rough stretch."""
 
     family: str
     length: float
     size: float
     warp: float
-    rough: tuple[float, float, float, float] | None = None
+    rough: tuple[float, float, float, float] | None = None  # (middle, width, length, size) of the stretch
 
     def covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The covariance between the curve at a and at b, shape (a, b)."""
@@ -101,20 +98,17 @@ class Breaks:
 
     Right of a kink the curve has more slope, and is shifted by what the place of the kink makes of it. Right of a jump
     it is shifted, and the points do not say where in its cell the jump is.
-
-    basis: (breaks, points, 2), both of standard deviation 1: of a kink a change of slope in the middle of the cell, and
-        a shift; of a jump its height, and nothing.
-    middle, width, size: (breaks,), of the cell, and the standard deviation of the change of slope or of the height.
-    jumps: (breaks,), whether it is a jump.
-    chance: (breaks,), a priori.
     """
 
+    # (breaks, points, 2), both of standard deviation 1: of a kink a change of slope in the middle of the cell, and a
+    # shift; of a jump its height, and nothing.
     basis: np.ndarray
+    # middle, width, size: (breaks,), of the cell, and the standard deviation of the change of slope or of the height.
     middle: np.ndarray
     width: np.ndarray
     size: np.ndarray
-    jumps: np.ndarray
-    chance: np.ndarray
+    jumps: np.ndarray  # (breaks,), whether it is a jump
+    chance: np.ndarray  # (breaks,), a priori
 
 
 @dataclass(frozen=True, eq=False)
