@@ -15,12 +15,10 @@ import numpy as np
 from raysweep.fits.draws import usable
 from raysweep.lazy import pd
 
+# Of the ridge regression, in units of the mean square of a feature; the last one predicts the mean.
 PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 1e6)
-"""Of the ridge regression, in units of the mean square of a feature; the last one predicts the mean."""
-FEWEST = 6
-"""With fewer draws nothing is predicted."""
-DIGITS = 9
-"""Of what decisions read: the last digits may depend on the machine."""
+FEWEST = 6  # with fewer draws nothing is predicted
+DIGITS = 9  # of what decisions read: the last digits may depend on the machine
 
 
 def completed_rows(frame: pd.DataFrame, x: str, y: str, keys: Sequence[str], seed: str = "seed") -> pd.DataFrame:

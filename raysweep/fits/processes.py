@@ -22,8 +22,8 @@ Result = TypeVar("Result")
 MOST = 8  # processes: each takes a quarter of a gigabyte
 WORTH = 4.0  # seconds that the rest must be expected to take: a process takes two to import what it needs
 
+# How many items each call gave to processes, within `helped`.
 _calls: ContextVar[list[int] | None] = ContextVar("calls", default=None)
-"""How many items each call gave to processes, within `helped`."""
 
 
 def cores() -> int:

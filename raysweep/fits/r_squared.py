@@ -20,8 +20,7 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 
 Array = np.ndarray
-FEWEST = 4
-"""Units below which there is no result."""
+FEWEST = 4  # units below which there is no result
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 
 from raysweep.fits.statistics import LEVEL, t_quantile
 
-FEWEST = 5
-"""Units below which there is no interval."""
+FEWEST = 5  # units below which there is no interval
 
 
 def over_units(x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> tuple[float, float, float]:

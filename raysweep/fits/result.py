@@ -30,8 +30,8 @@ class Status(StrEnum):
     """The data do not decide between the other statuses."""
 
 
+# The method of a fit of draws that are all equal, for readers; the column `exact` of its table says it to code.
 EXACT = "exact values"
-"""The method of a fit of draws that are all equal, for readers; the column `exact` of its table says it to code."""
 
 
 def without_chance(table: pd.DataFrame) -> np.ndarray:

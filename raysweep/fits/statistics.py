@@ -16,13 +16,12 @@ from functools import lru_cache
 
 import numpy as np
 
-LEVEL = 0.95
-"""The confidence level of an interval if nobody asks for another."""
+LEVEL = 0.95  # the confidence level of an interval if nobody asks for another
 ROUNDING = 1e-12  # relative to the size of the values: a smaller number is a zero with a rounding error
 CONNECTED = 1e-10  # relative: an eigenvalue below it is 0 with a rounding error
+# The degrees of freedom of Student's t whose quantiles replace those of the normal distribution; see `stopped_level`.
+# Chosen by benchmarks/stopping.py.
 STOPPED = 10
-"""The degrees of freedom of Student's t whose quantiles replace those of the normal distribution; see `stopped_level`.
-Chosen by benchmarks/stopping.py."""
 SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
 
 

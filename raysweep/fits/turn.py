@@ -19,18 +19,16 @@ from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, holm, normal_quantile
 from raysweep.lazy import pd
 
-SIMULATED, MORE = 199, 1999
-"""Curves without a turn; more for a p up to `PROMISING`."""
+SIMULATED, MORE = 199, 1999  # curves without a turn; more for a p up to `PROMISING`
 PROMISING = 0.1
+# With fewer simulated curves beyond, p is that of the extreme-value distribution (Gumbel) with their moments, whose
+# tail is heavier than that of a maximum of normal variables.
 COUNTED = 10
-"""With fewer simulated curves beyond, p is that of the extreme-value distribution (Gumbel) with their moments, whose
-tail is heavier than that of a maximum of normal variables."""
 RESAMPLED = 400
 CLEAR = 2.0
 FEWEST = 5
 METHOD = "test against level curves, with the known errors"
-LONGEST = 40
-"""Points at most at which stretches begin and end."""
+LONGEST = 40  # points at most at which stretches begin and end
 
 
 @dataclass(frozen=True)

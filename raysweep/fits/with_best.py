@@ -16,8 +16,7 @@ from scipy import special
 
 from raysweep.fits.statistics import LEVEL, ROUNDING
 
-FEWEST = 3
-"""Variances from which on they tell what they have in common."""
+FEWEST = 3  # variances from which on they tell what they have in common
 
 
 def from_best(values: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:

@@ -11,22 +11,18 @@ from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.posterior import CAP, Surface, paths
 
-STEPS, STEPS_OF_TWO = 81, 21
-"""Points along one axis, alone or as one of two."""
+STEPS, STEPS_OF_TWO = 81, 21  # points along one axis, alone or as one of two
 COUNT = 1024
+# The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
+# chosen: with it a knee and a cusp are covered too.
 RESOLUTION = 0.06
-"""The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
-chosen: with it a knee and a cusp are covered too."""
-SHARED = 0.2
-"""That of a law: slices of one form err alike, so their number does not average it away."""
+SHARED = 0.2  # that of a law: slices of one form err alike, so their number does not average it away
+# Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend.
 STEEP = (1.5, 2.5)
-"""Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend."""
+# Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
-"""Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge."""
-FEWEST = 5
-"""With fewer values of the axis nothing is located."""
-MOST_REGRET = 4 * CAP
-"""Units up to which regrets count: beyond them a run has diverged."""
+FEWEST = 5  # with fewer values of the axis nothing is located
+MOST_REGRET = 4 * CAP  # units up to which regrets count: beyond them a run has diverged
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.fits.surface.slices import Slices
 from raysweep.lazy import pd
 
-CELLS = 15
-"""Cells from which on their roughness says how large the noise is."""
+CELLS = 15  # cells from which on their roughness says how large the noise is
 METHOD = "posterior of the whole surface, noise pooled over its slices"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+# Where hinges begin, in gaps of the grid from the lowest point; at the last one all lines are level.
 KNOTS = np.arange(-6, 8) / 3
-"""Where hinges begin, in gaps of the grid from the lowest point; at the last one all lines are level."""
 
 
 def basis(x: np.ndarray) -> np.ndarray:

@@ -16,16 +16,11 @@ from scipy.special import logsumexp, ndtr
 from raysweep.fits.reasons import Reason
 from raysweep.fits.statistics import LEVEL
 
-INNER = 48
-"""Draws of a slice's place inside of its grid, evenly by rank."""
-BLUR = 0.3
-"""The width of each, a normal distribution, in standard deviations of all of them."""
-SCATTER = 0.5
-"""The half-normal prior of the scatter of slices around the law, in log."""
-BEYOND = 0.5
-"""Grid lengths beyond either end at which the place may lie, all equally likely a priori."""
-SPARE = 2
-"""A law needs as many slices more than coefficients."""
+INNER = 48  # draws of a slice's place inside of its grid, evenly by rank
+BLUR = 0.3  # the width of each, a normal distribution, in standard deviations of all of them
+SCATTER = 0.5  # the half-normal prior of the scatter of slices around the law, in log
+BEYOND = 0.5  # grid lengths beyond either end at which the place may lie, all equally likely a priori
+SPARE = 2  # a law needs as many slices more than coefficients
 PROPOSED, KEPT, DEGREES = 4000, 2000, 5
 ROUNDS = 2
 

@@ -30,35 +30,25 @@ from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.kernel import KNOTS, apart, basis, compressed, hinges, matern, matern_slope, restored
 
 DEGREES = 4.0
-BEND_DEGREES = 3.0
-"""Few, because a kink is one large change of slope and a smooth curve has none."""
-CAP = 12.0
-"""Units above which heights say no more."""
-CAP_ERROR = 0.25
-"""The standard error of a capped height, as a share of it."""
-SCALE_ROWS = 6.0
-"""Rows' worth of prior that the noise of a slice is that of all."""
+BEND_DEGREES = 3.0  # Few, because a kink is one large change of slope and a smooth curve has none
+CAP = 12.0  # units above which heights say no more
+CAP_ERROR = 0.25  # the standard error of a capped height, as a share of it
+SCALE_ROWS = 6.0  # rows' worth of prior that the noise of a slice is that of all
 UNIT_ROWS = 3.0
+# Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
+# for a shape: then places are located in pure noise.
 START, ROUNDS = 3, 6
-"""Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
-for a shape: then places are located in pure noise."""
+# The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end. (Step Law's
+# grows by a factor of 7 towards high rates, in standard deviations.)
 DRIFT = 1.0
-"""The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end. (Step Law's
-grows by a factor of 7 towards high rates, in standard deviations.)"""
-FEW = 2
-"""Draws a cell up to which only the other cells say how large the noise is."""
+FEW = 2  # draws a cell up to which only the other cells say how large the noise is
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
-FLAT = 100.0
-"""The prior variance of the level of a slice, in compressed heights squared."""
+FLAT = 100.0  # the prior variance of the level of a slice, in compressed heights squared
 SMALL = 1e-8
-NEAR = 31
-"""Points along each input on which the lowest point is sought."""
-SWEEPS, KEPT, APART = 40, 4, 6
-"""Sweeps of the sampler, how many of the last ones are kept, and how far apart."""
-FARTHEST = 20
-"""Hyperparameters more prior standard deviations away are not looked at."""
-HYPERS = 8
-"""Draws of the hyperparameters."""
+NEAR = 31  # points along each input on which the lowest point is sought
+SWEEPS, KEPT, APART = 40, 4, 6  # sweeps of the sampler, how many of the last ones are kept, and how far apart
+FARTHEST = 20  # hyperparameters more prior standard deviations away are not looked at
+HYPERS = 8  # draws of the hyperparameters
 
 
 @dataclass(frozen=True, eq=False)

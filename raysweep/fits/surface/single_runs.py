@@ -18,16 +18,14 @@ from raysweep.fits.surface.few_draws import CELLS
 from raysweep.fits.surface.posterior import DEGREES, Cells, Surface, fit_surface, paths
 from raysweep.lazy import pd
 
-MOST = 10_000
-"""More cells are not fitted: it would take minutes."""
+MOST = 10_000  # more cells are not fitted: it would take minutes
+# Standard errors, of which 1.96 hold 95 % of the runs, in units of the fitted scale, which is one of Student's t.
 HEAVY = t_quantile(LEVEL, int(DEGREES)) / normal_quantile(LEVEL)
-"""Standard errors, of which 1.96 hold 95 % of the runs, in units of the fitted scale, which is one of Student's t."""
 COUNT = 1024
+# How much more cells err than draws of the surface say: the scale of Student's t stands there for an error (`HEAVY`),
+# and shape, units and weights for what is known. RUN_ERRORS.md says how it was chosen.
 WIDER = 2.4
-"""How much more cells err than draws of the surface say: the scale of Student's t stands there for an error (`HEAVY`),
-and shape, units and weights for what is known. RUN_ERRORS.md says how it was chosen."""
-STEPS = 200
-"""Spreads of the lowest values of slices that are weighed."""
+STEPS = 200  # spreads of the lowest values of slices that are weighed
 
 
 def axis_of(cells: pd.DataFrame, keys: Sequence[str]) -> str | None:

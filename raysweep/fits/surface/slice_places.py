@@ -16,8 +16,7 @@ from raysweep.fits.surface.posterior import Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
 from raysweep.lazy import pd
 
-MIRRORED = 1.5
-"""Gaps of the grid from an open end up to which draws are mirrored at it."""
+MIRRORED = 1.5  # gaps of the grid from an open end up to which draws are mirrored at it
 
 
 @dataclass(frozen=True, eq=False)
