@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raysweep.fits.boundary import fit_boundary
-    from raysweep.fits.inflection import fit_inflection
-    from raysweep.fits.optimum import fit_optimum
+    from raysweep.fits.optimum import fit_inflection, fit_optimum
     from raysweep.fits.result import Fit
 
 __all__ = ["Fit", "fit_boundary", "fit_inflection", "fit_optimum"]
 
-_HOMES = {"Fit": "result", "fit_boundary": "boundary", "fit_inflection": "inflection", "fit_optimum": "optimum"}
+_HOMES = {"Fit": "result", "fit_boundary": "boundary", "fit_inflection": "optimum", "fit_optimum": "optimum"}
 
 
 def __getattr__(name: str) -> Any:

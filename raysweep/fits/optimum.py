@@ -1,21 +1,22 @@
-"""The optimal rate: the learning rate (or the value of another axis) at which a metric is best, for each slice."""
+"""Where along an axis a metric is best: the inflection point of one curve, and the optimal rate of each slice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from raysweep.fits.axis_scale import on_scale
-from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, in_log, not_zero, repeated, usable
-from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, in_units_of_x
+from raysweep.fits.draws import Axis, DrawCurves, check_options, draw_curves, even_in_log, in_log, repeated, usable
+from raysweep.fits.extremum import Extremum, edge_slopes, extremum_along, find_extremum, in_units_of_x, on_scale
 from raysweep.fits.lost_draws import losses_of, most
 from raysweep.fits.processes import mapped
-from raysweep.fits.reasons import Reason, and_because, because
+from raysweep.fits.reasons import Reason, and_because, because, message
 from raysweep.fits.result import Fit, Status, fitted
-from raysweep.fits.statistics import LEVEL, ROUNDING, two_way_anova
+from raysweep.fits.sample_size import NO_ADVICE
+from raysweep.fits.statistics import LEVEL, ROUNDING, clearly_positive, two_way_anova
 from raysweep.lazy import pd
 from raysweep.workloads.declaration import DIVERGED
 
@@ -25,12 +26,72 @@ ABOVE_NOISE = 10.0  # heights below this many standard deviations of the noise a
 EXPLODED = 1e3  # times that height: values further up say no more than these
 HIDDEN = 5.0  # times: a cliff that makes values scatter so much more than without it is compressed before the fit
 
-
-COLUMNS = (
-    *("estimate", "low", "high", "status", "low_simultaneous", "high_simultaneous", "method_spread", "diverged_from"),
+PLACE = ("estimate", "low", "high", "status")
+ABOUT = (
     *("points", "draws", "turn", "method", "exact", "reason", "note"),
     *("draws_to_halve", "points_to_halve", "points_from", "points_to", "halved"),
 )
+COLUMNS = (*PLACE, "low_simultaneous", "high_simultaneous", "method_spread", "diverged_from", *ABOUT)
+
+
+def fit_inflection(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    seed: str,
+    level: float = LEVEL,
+    *,
+    turn: str = "min",
+    exact: bool = False,
+    logarithmic: bool | None = None,
+    advise: bool = True,
+) -> Fit:
+    """Estimate the x at which the mean over draws of `y` has its minimum (or maximum), with a confidence interval.
+
+    The papers call this place the inflection point. The interval covers the noise between draws and the uncertainty
+    between grid points: it is that of the lowest place under a posterior of the mean curve (see `fits/posterior`).
+    Values without noise are interpolated by Akima and cubic splines. COVERAGE.md says how often the interval contains
+    the true place (measured).
+
+    frame: one row per (x, draw). Other columns are ignored. With a `status` column only rows with status ok are used.
+    x: the column of x. Rows with x = inf (converged) are not fitted. If they are clearly better than every finite x,
+        the status is censored_high.
+    y: the column of the metric.
+    seed: the column of the draw.
+    level, turn, exact, advise: as in `fit_optimum`.
+    logarithmic: whether x is interpolated in log x; None chooses log x if x is positive, apart from a 0, and more
+        evenly spread in log. x = 0 is then compared with the best of the others (see `beside_zero`).
+
+    The status is as of a slice of `fit_optimum`. The reason of a monotone curve says (`IMPROVES_THROUGHOUT`) whether
+    every step was shown to go the same way.
+
+    Raises ValueError for an unknown column, level or turn.
+    """
+    check_options(level, turn)
+    rows, dropped = usable(frame, y, [x, seed])
+    notes = repeated(rows, [x, seed], "x")
+    curves = draw_curves(rows, x, y, seed, turn)
+    finite, converged = np.isfinite(curves.x), curves.x == np.inf
+    inside = DrawCurves(curves.x[finite], curves.values[:, finite], curves.seeds)
+    log = even_in_log(inside.x, logarithmic)
+
+    def find(part: DrawCurves, log: bool) -> Extremum:
+        return find_extremum(part.x, part.values, level, exact, advise, axis=Axis(log))
+
+    best = on_scale(find, inside, level, exact, log)
+    if log and (inside.x == 0).any():
+        notes.append(message(Reason.ZERO_APART))
+    if converged.any():
+        notes.append(message(Reason.INFINITY_APART))
+        gains = inside.values - curves.values[:, converged]
+        if gains.size and clearly_positive(gains, level, exact).all():
+            beyond = because(Reason.BEST_AT_INFINITY) | {"status": Status.CENSORED_HIGH, "advice": NO_ADVICE}
+            best = replace(best, estimate=np.nan, low=float(inside.x.max()), high=np.inf, **beyond)
+    notes += [best.note] if best.note else []
+    line = {**_row(best), "points": len(inside.x), "draws": len(curves.values), "turn": turn}
+    table = pd.DataFrame([line], columns=(*PLACE, "method_spread", *ABOUT))
+    about = {"rows": len(rows), "dropped": dropped, "method": best.method, "notes": tuple(notes)}
+    return fitted("inflection", table, level=level, **about)
 
 
 def fit_optimum(
@@ -113,7 +174,7 @@ def fit_optimum(
             "draws": len(curves.values),
             "turn": turn,
         }
-        lines.append({**dict(zip(keys, values, strict=True)), **vars(best), **vars(best.advice), **about})
+        lines.append({**dict(zip(keys, values, strict=True)), **_row(best), **about})
     table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
@@ -130,6 +191,10 @@ def fit_optimum(
         method="; ".join(methods) or "none",
         notes=tuple(notes),
     )
+
+
+def _row(best: Extremum) -> dict[str, Any]:
+    return {**vars(best), **vars(best.advice)}
 
 
 def _at_levels(
@@ -167,7 +232,7 @@ def find_optimum(
     advise: also compute what would halve the interval.
     lr: the name of the rate. level, exact, logarithmic: as in `fit_optimum`.
     """
-    if not len(not_zero(curves.x)):
+    if not (curves.x != 0).any():
         return Extremum(**because(Reason.NO_ROWS))
 
     def find(part: DrawCurves, log: bool) -> Extremum:

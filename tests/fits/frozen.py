@@ -14,8 +14,7 @@ import pandas as pd
 
 from raysweep.fits import comparison, r_squared, rank
 from raysweep.fits.boundary import fit_boundary
-from raysweep.fits.inflection import fit_inflection
-from raysweep.fits.optimum import fit_optimum
+from raysweep.fits.optimum import fit_inflection, fit_optimum
 from raysweep.fits.power_law import fit_meeting, fit_power_law
 from raysweep.fits.regime import fit_regime
 from raysweep.fits.shift import fit_shift

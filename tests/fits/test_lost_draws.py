@@ -8,9 +8,8 @@ from curve_rows import rows_of
 
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.comparison import paired
-from raysweep.fits.inflection import fit_inflection
 from raysweep.fits.lost_draws import among_lost
-from raysweep.fits.optimum import fit_optimum
+from raysweep.fits.optimum import fit_inflection, fit_optimum
 from raysweep.fits.power_law import fit_power_law
 from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import fit_regime

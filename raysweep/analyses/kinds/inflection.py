@@ -13,7 +13,7 @@ from raysweep.analyses.places import FITTED, HALVED, curves_and_places, in_front
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, zero_may_be_best
 from raysweep.analyses.single_runs import has_single_runs
-from raysweep.fits.inflection import fit_inflection
+from raysweep.fits.optimum import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
 from raysweep.fits.surface.few_draws import fit_few_draws
