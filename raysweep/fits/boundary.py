@@ -54,13 +54,11 @@ def fit_boundary(
     values, two draws and the sign scale this posterior has no noise: there the interval also covers that of a test of
     the interpolated curve (see `crossing`). Where a curve may jump within a cell, the interval covers the cell.
 
-    frame: one row per (x, y, draw). Other columns are ignored. With a `status` column only rows that are ok are used.
-    x, value: the columns of x and of the values.
+    frame: one row per (x, y, draw). With a `status` column only rows that are ok are used.
     y: the column of the slices; None for one slice.
-    seed: the column of the draw. Draws may share their random numbers over x and y or not. A draw may be missing at
-        some points.
-    level: the confidence level of each slice's interval (pointwise). The table also has intervals for all slices at
-        once: at the level that `simultaneous_level` finds from what draws have in common, Bonferroni's at most.
+    seed: the column of the draw. Draws may share random numbers over x and y or not, and may be missing at some points.
+    level: of each slice's interval (pointwise). The table also has intervals for all slices at once: at the level that
+        `simultaneous_level` finds from what draws have in common, Bonferroni's at most.
     scale: how values are interpolated. linear. asinh: for a surface that diverges; its zero stays the same. sign: for
         draws without a variance; estimates the zero of the median with a sign test, from 6 draws on. None chooses per
         slice from the data; a mapping gives the scale for each y.
@@ -71,8 +69,7 @@ def fit_boundary(
 
     Status of a slice:
     located: the sign is clear on both sides of the root: the chance of the other sign is at most (1 - level) / n, n the
-        number of independent points but at least 2. (Exact values, two draws and the sign scale: by a test at that
-        level.)
+        number of independent points but at least 2. (Exact values, two draws and the sign scale: by such a test.)
     censored_low, censored_high: the slice has one sign and clearly comes nearer to zero at the lower (upper) edge of x.
     undetermined: otherwise; the column `reason` of the table says why.
 

@@ -53,47 +53,39 @@ class Crossing:
     note: str = ""
 
 
-def interpolated_crossing(
-    u: np.ndarray,
-    values: np.ndarray,
-    j: int,
-    k: int,
-    rising: bool,
-    levels: tuple[float, float],
-    scale: str,
-    exact: bool,
-) -> Crossing | None:
-    """The root of values[draw, point] over u between points j and k with opposite signs, by all interpolations.
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Two points of a curve at which it has opposite signs."""
 
-    None if no interpolation reaches zero there.
-    """
-    every = (u, values, j, k, rising, levels, scale, exact)
-    roots = [root for method in METHODS if (root := interpolated_root(method, *every))]
+    u: np.ndarray  # (points,), the coordinate
+    values: np.ndarray  # (draws, points)
+    j: int  # j, k: the points
+    k: int
+    rising: bool  # whether the curve is negative at j and positive at k
+    levels: tuple[float, float]  # of the interval, and of the one for all slices at once
+    scale: str = "linear"
+    exact: bool = True
+
+
+def interpolated_crossing(b: Bracket) -> Crossing | None:
+    """The root in a bracket by all interpolations; None if none of them reaches zero there."""
+    roots = [root for method in METHODS if (root := interpolated_root(method, b))]
     if not roots:
         return None
-    if kinked(u, values, int(np.clip(np.searchsorted(u, roots[0].estimate) - 1, j, k - 1))):
-        bent = [root for method in PROLONGED if (root := interpolated_root(method, *every))]
-        roots += [within(root, u[j], u[k], "low_simultaneous", "high_simultaneous") for root in bent]
+    if kinked(b.u, b.values, int(np.clip(np.searchsorted(b.u, roots[0].estimate) - 1, b.j, b.k - 1))):
+        bent = [root for method in PROLONGED if (root := interpolated_root(method, b))]
+        roots += [within(root, b, "low_simultaneous", "high_simultaneous") for root in bent]
     spread = max(root.estimate for root in roots) - min(root.estimate for root in roots)
-    return replace(within(joined(*roots), u[j], u[k], "low", "high"), method_spread=spread)
+    return replace(within(joined(*roots), b, "low", "high"), method_spread=spread)
 
 
-def interpolated_root(
-    method: str,
-    u: np.ndarray,
-    values: np.ndarray,
-    j: int,
-    k: int,
-    rising: bool,
-    levels: tuple[float, ...],
-    scale: str,
-    exact: bool,
-) -> Crossing | None:
-    """The root of `interpolated_crossing` by one method, from SUBSTEPS + 1 samples per cell including both ends.
+def interpolated_root(method: str, b: Bracket) -> Crossing | None:
+    """The root in a bracket by one method, from SUBSTEPS + 1 samples per cell including both ends.
 
-    None if the interpolation does not reach zero between j and k. That happens to a continued line (see PROLONGED), and
-    to any interpolation where other draws are missing at j than at k.
+    None if the interpolation does not reach zero there. That happens to a continued line (see PROLONGED), and to any
+    interpolation where other draws are missing at one point than at the other.
     """
+    u, values = b.u, b.values
     present, fraction = np.isfinite(values), np.linspace(0.0, 1.0, SUBSTEPS + 1)
     position, middles, every_margin = [], [], []
     for left in range(len(u) - 1):
@@ -106,24 +98,24 @@ def interpolated_root(
             stencil = [left + offset for offset in PROLONGED[method]]
         position.append(u[left] + fraction * (u[left + 1] - u[left]))
         draws = values[np.ix_(taking_part, stencil)] @ lagrange(u[stencil], position[-1]).T
-        middle, margin = middle_and_margins(draws, levels, scale, exact)
+        middle, margin = middle_and_margins(draws, b.levels, b.scale, b.exact)
         middles.append(middle)
         every_margin.append(margin)
     at, cell = np.concatenate(position), np.repeat(np.arange(len(u) - 1), SUBSTEPS + 1)
     middle, margins = np.concatenate(middles), np.concatenate(every_margin, axis=1)
-    inside = np.flatnonzero((cell >= j) & (cell < k))
+    inside = np.flatnonzero((cell >= b.j) & (cell < b.k))
     roots = sign_changes(at[inside], middle[inside])
     # An interval may be narrower than the distance between samples, so the roots are added as samples.
-    height = np.zeros(len(middle)) if scale == "sign" else np.abs(middle)
+    height = np.zeros(len(middle)) if b.scale == "sign" else np.abs(middle)
     with_roots = [np.insert(each, *at_roots(at, each + height, roots)) for each in margins]
     where = np.searchsorted(at, roots)
     at, cell = np.insert(at, where, roots), np.insert(cell, where, cell[np.maximum(where - 1, 0)])
-    inside = np.flatnonzero((cell >= j) & (cell < k))
+    inside = np.flatnonzero((cell >= b.j) & (cell < b.k))
     if not len(roots) and not (with_roots[0][inside] >= 0).any():
         return None
     (low, high), (low_strict, high_strict) = (reach(at, margin, inside, roots) for margin in with_roots)
     estimate = float(np.median(roots)) if len(roots) else (low + high) / 2
-    return Crossing(estimate, low, high, low_strict, high_strict, 0.0, rising)
+    return Crossing(estimate, low, high, low_strict, high_strict, 0.0, b.rising)
 
 
 def middle_and_margins(
@@ -214,9 +206,9 @@ def joined(first: Crossing, *others: Crossing) -> Crossing:
     )
 
 
-def within(crossing: Crossing, first: float, last: float, *ends: str) -> Crossing:
-    """The crossing, of which these ends reach no farther than the two points at which the sign is clear."""
-    places: dict[str, Any] = {end: float(np.clip(getattr(crossing, end), first, last)) for end in ends}
+def within(crossing: Crossing, b: Bracket, *ends: str) -> Crossing:
+    """The crossing, of which these ends reach no farther than the two points of the bracket."""
+    places: dict[str, Any] = {end: float(np.clip(getattr(crossing, end), b.u[b.j], b.u[b.k])) for end in ends}
     return replace(crossing, **places)
 
 

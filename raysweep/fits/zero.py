@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.fits.crossing import Crossing, interpolated_crossing, joined, middle_and_margins
+from raysweep.fits.crossing import Bracket, Crossing, interpolated_crossing, joined, middle_and_margins
 from raysweep.fits.draws import Axis, log_axis
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Status
@@ -107,10 +107,10 @@ def find_zero(
         curve = mixture(t, middle[None], exact=True)
     crossings = []
     for j, k in brackets:
-        rising = bool(labels[k] > 0)
-        crossing, located = in_posterior(curve, u, axis, j, k, rising, levels) or (None, None)
+        bracket = Bracket(u, transformed, j, k, bool(labels[k] > 0), levels, scale, exact)
+        crossing, located = in_posterior(curve, bracket, axis) or (None, None)
         if not noisy:
-            drawn = interpolated_crossing(u, transformed, j, k, rising, levels, scale, exact)
+            drawn = interpolated_crossing(bracket)
             if drawn is not None and np.isfinite(drawn.estimate):
                 converted = axis.in_units_of_x(drawn, "low", "high", "low_simultaneous", "high_simultaneous")
                 drawn = replace(drawn, **converted)

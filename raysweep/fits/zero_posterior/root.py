@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from raysweep.fits.crossing import METHODS, Crossing, interpolated_root, reach, sign_changes
+from raysweep.fits.crossing import METHODS, Bracket, Crossing, interpolated_root, reach, sign_changes
 from raysweep.fits.draws import Axis
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import normal_quantile
@@ -51,15 +51,12 @@ class Root:
         return self.curve.noise_share(float(np.median(self.places)))
 
 
-def in_posterior(
-    curve: Mixture, u: np.ndarray, axis: Axis, j: int, k: int, rising: bool, levels: tuple[float, float]
-) -> tuple[Crossing, Root] | None:
-    """The root between points j and k with clear opposite signs, in units of x. None if no place between them is likely
-    on one side and then on the other.
+def in_posterior(curve: Mixture, bracket: Bracket, axis: Axis) -> tuple[Crossing, Root] | None:
+    """The root in a bracket, in units of x. None if no place in it is likely on one side and then on the other.
 
     curve: the posterior of the mean curve at t = (u - u[0]) / (u[-1] - u[0]), u the coordinate of `axis`.
-    levels: of the interval, and of the one for all slices at once.
     """
+    j, k, rising, u = bracket.j, bracket.k, bracket.rising, bracket.u
     t, scores = _samples(curve, j, k, rising)
     inside = np.flatnonzero((t >= curve.t[j]) & (t <= curve.t[k]))
     places = sign_changes(t[inside], scores[inside])
@@ -67,8 +64,8 @@ def in_posterior(
         return None
     mean = curve.data.mean.mean(axis=0)
     near = slice(max(j - 1, 0), k + 2)
-    about = (curve.t[near], mean[None, near], j - near.start, k - near.start, rising, levels, "linear", True)
-    drawn = [part.estimate for method in METHODS if (part := interpolated_root(method, *about))]
+    about = Bracket(curve.t[near], mean[None, near], j - near.start, k - near.start, rising, bracket.levels)
+    drawn = [part.estimate for method in METHODS if (part := interpolated_root(method, about))]
     spread, reason, cell = (max(drawn) - min(drawn) if drawn else 0.0), Reason.NONE, (np.inf, -np.inf)
     jumped = np.flatnonzero(curve.jump_chances() > POSSIBLE)
     jumped = jumped[(jumped >= j - 1) & (jumped <= k)]  # a zero beside a jump of the next cell may lie at their point
@@ -77,7 +74,7 @@ def in_posterior(
         reason, cell = Reason.STEP, (float(curve.t[first]), float(curve.t[last]))
         spread = max(spread, cell[1] - cell[0])
     root = Root(curve, t, scores, inside, places, cell, axis, float(u[0]), float(u[-1]))
-    (low, high), (low_strict, high_strict) = (root.interval(level) for level in levels)
+    (low, high), (low_strict, high_strict) = (root.interval(level) for level in bracket.levels)
     estimate = root.place(float(np.median(places)))
     spread *= root.last - root.first
     if axis.logarithmic:
