@@ -5,7 +5,7 @@ import pytest
 from transfer_rows import finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
-from raysweep.fits import r_squared
+from raysweep.fits import correlation
 
 AXES = {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4], "depth": [2, 3]}
 
@@ -47,5 +47,5 @@ def test_one_predictor_is_measured_and_too_few_units_are_not():
 
 def test_the_estimate_of_noise_lies_in_its_interval():
     x, y = np.random.default_rng(0).standard_normal((2, 20, 30))
-    one = r_squared.explained(x, y)
+    one = correlation.explained(x, y)
     assert one.low <= one.r_squared <= one.high

@@ -5,7 +5,7 @@ import pytest
 from transfer_rows import finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
-from raysweep.fits.rank import over_units
+from raysweep.fits.correlation import of_ranks
 
 AXES = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "noise": [0.0, 0.3]}
 SWAPPED = dict(zip(AXES["overlap_angle"], [0, 2, 1, 3, 5, 4, 6, 7], strict=True))
@@ -47,7 +47,7 @@ def test_noise_predicts_nothing_and_more_seeds_would_tell():
 def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval():
     chosen = {"sample": "cells", "where": {"noise": 0.0}}
     (few,), (many,) = (relation(draws, **chosen).table.to_dict("records") for draws in (1, 20))
-    expected = over_units(np.arange(8), np.array(list(SWAPPED.values())))
+    expected = of_ranks(np.arange(8), np.array(list(SWAPPED.values())))
     assert (few["estimate"], few["low"], few["high"]) == pytest.approx(expected)
     assert (many["low"], many["high"]) == pytest.approx(expected[1:])
     (row,) = relation(sample="cells", where={"noise": 0.0, "overlap_angle": [10.0, 20.0, 30.0, 40.0]}).table.to_dict(

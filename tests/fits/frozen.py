@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from raysweep.fits import comparison, r_squared, rank
+from raysweep.fits import comparison
 from raysweep.fits.boundary import fit_boundary
+from raysweep.fits.correlation import difference, explained, of_ranks
 from raysweep.fits.optimum import fit_inflection, fit_optimum
 from raysweep.fits.power_law import fit_meeting, fit_power_law
 from raysweep.fits.regime import fit_regime
@@ -210,9 +211,9 @@ def meetings():
 def correlations():
     x, noise = np.random.default_rng(81).standard_normal((2, 3, 12))
     for data, y in {"half": x + noise, "none": noise, "a line": 3 - 2 * x, "few units": (x + noise)[:, :3]}.items():
-        yield of_one(data, r_squared.explained(x[:, : y.shape[1]], y), "r_squared")
-        yield {"data": f"{data}, rank"} | dict(zip(NUMBERS, rank.over_units(x[0, : y.shape[1]], y[0]), strict=True))
-    yield {"data": "difference"} | dict(zip(NUMBERS, r_squared.difference(x + noise, x, x + 2 * noise), strict=True))
+        yield of_one(data, explained(x[:, : y.shape[1]], y), "r_squared")
+        yield {"data": f"{data}, rank"} | dict(zip(NUMBERS, of_ranks(x[0, : y.shape[1]], y[0]), strict=True))
+    yield {"data": "difference"} | dict(zip(NUMBERS, difference(x + noise, x, x + 2 * noise), strict=True))
 
 
 def comparisons():

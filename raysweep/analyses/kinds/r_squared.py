@@ -12,7 +12,7 @@ from raysweep.analyses.outcomes import takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import all_keys, groups, spread
 from raysweep.analyses.series import PANELS, CurvesPlot, Panel, Series, plain_series
-from raysweep.fits import r_squared
+from raysweep.fits.correlation import Explained, difference, explained
 from raysweep.fits.reasons import Reason
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
@@ -63,9 +63,9 @@ def of_group(
     }
     (first, *_), y, out = predictors, shaped[metric], list[dict[str, Any]]()
     for name in predictors:
-        more = (0.0,) * 3 if name == first else r_squared.difference(shaped[name], shaped[first], y, level)
+        more = (0.0,) * 3 if name == first else difference(shaped[name], shaped[first], y, level)
         above = dict(zip(("more", "more_low", "more_high"), more, strict=True))
-        out.append({"predictor": name, **vars(r_squared.explained(shaped[name], y, level)), **above, "best": False})
+        out.append({"predictor": name, **vars(explained(shaped[name], y, level)), **above, "best": False})
     finite = [one for one in out if np.isfinite(one["r_squared"])]
     if not finite:
         reason, units = out[0]["reason"], out[0]["units"]
@@ -85,5 +85,5 @@ ANALYSIS = Analysis(
     run=run,
     required={**allowed.METRIC_X, "predictors": allowed.metrics, "unit": checks.axis},
     optional=allowed.BY_LEVEL,
-    columns=(*(one.name for one in fields(r_squared.Explained)), "best", "more", "more_high", "more_low", "predictor"),
+    columns=(*(one.name for one in fields(Explained)), "best", "more", "more_high", "more_low", "predictor"),
 )

@@ -11,7 +11,7 @@ from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import MEANS, Where, groups, heavy_rows, means_table, parameters_of, varying
-from raysweep.fits import rank
+from raysweep.fits import correlation
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, half_width, t_quantile
 from raysweep.lazy import pd
@@ -120,14 +120,14 @@ def rank_correlation(rows: pd.DataFrame, x: str, y: str) -> Rank:
 
 
 def rank_of_means(rows: pd.DataFrame, x: str, y: str) -> Rank:
-    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`fits.rank`)."""
+    """Spearman's correlation between the means of x and y over draws, with an interval over cells (`of_ranks`)."""
     means = rows.groupby("_cell")[[x, y]].mean()
     draws = int(rows["seed"].nunique())
-    estimate, low, high = rank.over_units(means[x].to_numpy(float), means[y].to_numpy(float))
+    estimate, low, high = correlation.of_ranks(means[x].to_numpy(float), means[y].to_numpy(float))
     if not np.isfinite(estimate):
         return without_result(draws, len(means))
     why = Reason.NONE if np.isfinite(low) else Reason.TOO_FEW_CELLS
-    return ranked(estimate, low, high, draws, len(means), why, least=rank.FEWEST)
+    return ranked(estimate, low, high, draws, len(means), why, least=correlation.FEWEST_RANKED)
 
 
 def without_result(draws: int, cells: int) -> Rank:

@@ -1,13 +1,13 @@
-"""How much of one quantity a line in another explains, over units that are a sample: R² and its interval.
+"""Correlations over units that are a sample, and their intervals: R² by a line, and Spearman's of ranks.
 
 A report often has one number per unit and draw, such as the test error and a bound for each pair of tasks. R² is the
 square of Pearson's correlation over units, which is averaged over draws on Fisher's scale, atanh of the correlation.
 (The mean of the draws' own R² would be at least 1 / (units - 1) by chance.)
 
 Units are what another experiment would choose anew, so the interval is over units and keeps whole draws together. It is
-a jackknife over units on Fisher's scale: the units are few (T has 20 pairs) and a bound's
-values are skewed, and there the percentile bootstrap holds the true value too seldom (tests/fits/test_r_squared.py
-has both rates). It holds for units drawn independently; pairs that share classes are not quite.
+a jackknife over units on Fisher's scale: the units are few (T has 20 pairs) and a bound's values are skewed, and there
+the percentile bootstrap holds the true value too seldom (tests/fits/test_rank.py has both rates). It holds for units
+drawn independently; pairs that share classes are not quite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, t_quantile
 
 Array = np.ndarray
-FEWEST = 4  # units below which there is no result
+FEWEST, FEWEST_RANKED = 4, 5  # units below which there is no result, or no interval of ranks
+ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,31 @@ def difference(x: Array, other: Array, y: Array, level: float = LEVEL) -> tuple[
     return estimate, max(estimate - half, -1.0), min(estimate + half, 1.0)
 
 
-ONE = 1 - 1e-15  # a correlation of 1 in rounding; atanh of it is finite
+def of_ranks(x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> tuple[float, float, float]:
+    """(rank correlation of x and y, low, high), both (units,) without NaN; equal values share the mean of their ranks.
+
+    NaN where x or y does not vary; ends are NaN with fewer than 5 units.
+
+    The interval is Bonett and Wright's (Psychometrika 65, 2000): on Fisher's scale, atanh of the correlation, the
+    standard error is √((1 + r²/2)/(n - 3)); here with Student's t of n - 2 degrees, as units are few. A correlation of
+    ±1 has no place on that scale: it is taken half way to the next value that n ranks can have, 1 - 12/(n³ - n), and
+    the interval reaches ±1. Of 95 % intervals this share holds the value of the population (20,000 samples each;
+    tests/fits/test_rank.py has the populations): 5 units 1.00, where it says little; 8 at least 0.98; 12 at least 0.94;
+    20 at least 0.96 in normal populations, 0.92 where extremes of x and y come together; 40 at least 0.95 and 0.90.
+    """
+    from scipy.stats import spearmanr
+
+    count = len(x)
+    if count < 2 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
+        return np.nan, np.nan, np.nan
+    estimate = float(np.clip(spearmanr(x, y).statistic, -1, 1))
+    if count < FEWEST_RANKED:
+        return estimate, np.nan, np.nan
+    inside = 1 - 6 / (count**3 - count)
+    kept = float(np.clip(estimate, -inside, inside))
+    half = t_quantile(level, count - 2) * np.sqrt((1 + kept**2 / 2) / (count - 3))
+    low, high = np.tanh(np.arctanh(kept) + np.array([-half, half]))
+    return estimate, float(-1 if estimate <= -inside else low), float(1 if estimate >= inside else high)
 
 
 def _squared(correlations: Array) -> Array:
