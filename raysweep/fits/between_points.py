@@ -125,7 +125,7 @@ def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: 
 
     Up to a common factor the curve is (v - x)^power to the left of v and ratio * (x - v)^power to the right.
 
-    x: (3,), the points; the minimum lies between the first and the last.
+    x: (3,), the minimum lies between the first and the last.
     drops: how much higher the curve is at the first and at the last point than at the middle one.
     """
     left_drop, right_drop = drops

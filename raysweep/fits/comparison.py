@@ -122,8 +122,7 @@ def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: 
 def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> pd.DataFrame:
     """Estimate the mean difference in each cell, with Student's t intervals over draws.
 
-    pairs: from `paired`.
-    same: the parameters that define a cell.
+    pairs: from `paired`. same: the parameters that define a cell.
 
     One row per cell: draws, difference, its interval for this cell alone (low, high) and for all cells at once
     (low_simultaneous, high_simultaneous; Bonferroni), p_value, p_holm (after Holm's correction) and status: higher,

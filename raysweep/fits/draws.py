@@ -64,7 +64,6 @@ def usable(frame: pd.DataFrame, value: str, needed: list[str]) -> tuple[pd.DataF
     """Select the rows that a fit can use: status ok (if there is a `status` column), finite value, x not NaN, and most
     draws at their point not lost (`lost_draws.losses`).
 
-    value: the column of the fitted values.
     needed: the other columns that the fit reads: x, the draw, and what else tells points apart.
 
     Returns the selected rows and how many rows were dropped, by reason. The columns of x and of the value are converted

@@ -71,12 +71,8 @@ def find_extremum(
 ) -> Extremum:
     """Estimate the place of the minimum of the mean over draws of a curve, with a confidence interval.
 
-    x: (points,), sorted.
-    values: (draws, points), NaN where a draw has no value.
-    level: the confidence level of the interval.
-    exact: the values have no noise, so one draw is enough.
-    advise: also compute what would halve the interval.
-    axis: whether x is linear or logarithmic; None guesses.
+    x: (points,), sorted. values: (draws, points), NaN where a draw has no value.
+    level, exact, advise: as in `fit_optimum`. axis: whether x is linear or logarithmic; None guesses.
     """
     axis = axis or Axis(even_in_log(x))
     return in_units_of_x(extremum_along(axis.coordinate(x), values, level, exact, advise), axis)

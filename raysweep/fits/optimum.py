@@ -53,12 +53,9 @@ def fit_inflection(
     Values without noise are interpolated by Akima and cubic splines. COVERAGE.md says how often the interval contains
     the true place (measured).
 
-    frame: one row per (x, draw). Other columns are ignored. With a `status` column only rows with status ok are used.
-    x: the column of x. Rows with x = inf (converged) are not fitted. If they are clearly better than every finite x,
-        the status is censored_high.
-    y: the column of the metric.
-    seed: the column of the draw.
-    level, turn, exact, advise: as in `fit_optimum`.
+    frame: one row per (x, draw). With a `status` column only rows with status ok are used. Rows with x = inf
+        (converged) are not fitted. If they are clearly better than every finite x, the status is censored_high.
+    y, seed, level, turn, exact, advise: as in `fit_optimum`.
     logarithmic: whether x is interpolated in log x; None chooses log x if x is positive, apart from a 0, and more
         evenly spread in log. x = 0 is then compared with the best of the others (see `beside_zero`).
 
@@ -113,16 +110,12 @@ def fit_optimum(
     compressed before the fit by a monotone map, which does not move the minimum (THEORY §7: no parabola through an
     asymmetric U). COVERAGE.md says how often the interval contains the true optimum (measured).
 
-    frame: one row per (slice, x, draw). Other columns are ignored. Only rows with a finite value and, if there is a
-        `status` column, status ok are used, and none at a rate at which most draws diverged or failed. If most diverged
-        (status diverged, or too large a value; without a `status` column also NaN), no rows above this rate are used
-        either, and the optimum lies below it. The column `diverged_from` of the table has this rate (inf if none).
-    x: the column of the rate.
-    y: the column of the metric.
-    by: the column or columns of the slices; None for one slice.
-    seed: the column of the draw.
-    level: the confidence level of each slice's interval. The table also has low_simultaneous and high_simultaneous,
-        which hold for all slices at once (Bonferroni).
+    frame: one row per (slice, x, draw). Only rows with a finite value and, if there is a `status` column, status ok are
+        used, and none at a rate at which most draws diverged or failed. If most diverged (status diverged, or too large
+        a value; without a `status` column also NaN), no rows above this rate are used either, and the optimum lies
+        below it. The column `diverged_from` of the table has this rate (inf if none).
+    x, y, seed: the columns of the rate, the metric and the draw. by: the column or columns of the slices.
+    level: of each slice's interval. The table also has intervals for all slices at once (Bonferroni).
     turn: min or max, the extremum that is sought.
     exact: the values have no noise, so one draw is enough.
     logarithmic: whether the rate is interpolated in log; None chooses as `in_log` does. A rate of 0 ("none") has no
@@ -136,8 +129,7 @@ def fit_optimum(
     monotone: the same bounds, but the curve does not flatten towards the edge.
     undetermined: fewer than 5 rates, fewer than 2 draws, or neither a clear fall nor a clear rise.
 
-    Raises ValueError for an unknown column, level or turn, for a rate that is not finite, and, if `logarithmic`, for a
-    rate below 0.
+    Raises ValueError for an unknown column, level or turn, a rate that is not finite or, if `logarithmic`, below 0.
     """
     check_options(level, turn)
     keys = [] if by is None else [by] if isinstance(by, str) else list(by)
@@ -210,8 +202,7 @@ def _at_levels(
 def divergence(rates: np.ndarray, bad: np.ndarray) -> float:
     """The lowest rate at which most draws diverged, above some rate at which most did not; inf if there is none.
 
-    rates: (rows,), the rate of each row.
-    bad: (rows,), 1 for each row that diverged, 0 for others, NaN for those that are missing.
+    rates: (rows,). bad: (rows,), 1 for each row that diverged, 0 for others, NaN for those that are missing.
     """
     survived = False
     for rate in np.unique(rates[~np.isnan(bad)]):
@@ -227,10 +218,8 @@ def find_optimum(
 ) -> Extremum:
     """Estimate the optimum of one slice, in the units of the rate.
 
-    curves: the curves to minimize, at rates below `limit`.
-    limit: the lowest rate at which most draws diverged (inf if there is none).
-    advise: also compute what would halve the interval.
-    lr: the name of the rate. level, exact, logarithmic: as in `fit_optimum`.
+    curves: to be minimized, at rates below `limit`, the lowest one at which most draws diverged (inf if none).
+    lr: the name of the rate. level, exact, logarithmic, advise: as in `fit_optimum`.
     """
     if not (curves.x != 0).any():
         return Extremum(**because(Reason.NO_ROWS))

@@ -45,9 +45,7 @@ def fit_power_law(
 ) -> PowerLaw:
     """Estimate the exponent with which `y` grows with `x` (negative if y falls), with its interval.
 
-    frame, x, y, seed: as for `fit_inflection`.
-    level: the confidence level of the intervals.
-    exact: the values have no noise, so one draw is enough.
+    frame, x, y, seed, level: as for `fit_inflection`. exact: the values have no noise, so one draw is enough.
 
     The draw is the unit: each draw has a line of its own, and the interval is Student's t over their slopes. So noise
     that is shared by the points of one draw, or grows along x, is in the interval. What is estimated is the slope of
@@ -108,7 +106,6 @@ def fit_meeting(frame: pd.DataFrame, x: str, y: str, meets: str, seed: str, leve
 
     frame, x, y, seed: as for `fit_power_law`, which decides which rows are used.
     meets: the column of the level. It should not depend on x; of each draw the geometric mean is used.
-    level: the confidence level of the interval.
 
     The draw is the unit: at each x Student's t test says whether the line is on average above the level, the
     difference being taken draw by draw, because both come from one draw. The interval holds the x at which neither side

@@ -137,11 +137,7 @@ def fit_regime(
 ) -> Regime:
     """Estimate the slope of log optimal rate over log length, with an interval, and decide the regime from it.
 
-    frame: rows as for `fit_optimum`, with a column for the length.
-    lr, length, y, seed: the columns of the rate, the length, the metric and the draw.
-    level: the confidence level of the intervals.
-    turn: min or max, the best value of the metric.
-    exact: the values have no noise, so one draw is enough.
+    frame, y, seed, level, turn, exact: as for `fit_optimum`. lr, length: the columns of the rate and the length.
     beside: other metrics to evaluate at the best rate, each with its better direction (min or max).
     places: of all lengths, if a surface has them; None fits one where cells have few draws (`has_few_draws`). The slope
         is then the exponent of the law of the best rate over the length (`surface/law.py`).

@@ -107,8 +107,7 @@ def fitted(kind: str, table: pd.DataFrame, **fields: Any) -> Fit:
 def merged(fits: Sequence[Fit], table: pd.DataFrame) -> Fit:
     """Several fits of one question, one for each of its settings, as one.
 
-    fits: at least one, all of the same kind.
-    table: one row per slice of all settings.
+    fits: at least one, all of the same kind. table: one row per slice of all settings.
 
     points and draws are those of the setting with the most; rows and dropped rows are added up.
     """

@@ -40,14 +40,11 @@ def fit_shift(
     """Estimate the factor from the best x of `one` to the best x of `other`, with its interval.
 
     one, other: rows as for `fit_optimum`, of two settings that were measured with the same draws.
-    x, y, by, seed: the columns of the axis (above 0), the metric, the slices and the draw.
-    level: the confidence level of the interval.
-    turn: min or max, the best value of the metric.
+    x: the column of the axis (above 0). y, by, seed, turn: as for `fit_optimum`.
 
     The draw is the unit: every draw is left out in turn, of both settings and all slices at once (jackknife, Student's
     t). So what a draw does to both settings cancels. The interval allows for how far the interpolations between grid
-    points disagree about the factor. Where a best value is censored or undetermined, the slice is left out of
-    both.
+    points disagree about the factor. Where a best value is censored or undetermined, the slice is left out of both.
 
     Raises ValueError as `fit_optimum` does.
     """

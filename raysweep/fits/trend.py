@@ -68,7 +68,6 @@ def fit_trend(
     """Estimate the least-squares slope of `y` over `x`, with its interval, and test whether the trend holds throughout.
 
     frame, x, y, seed: as for `fit_inflection`. Rows with x = inf are not used, nor x <= 0 on a logarithmic axis.
-    level: the confidence level of the slope's interval.
     logarithmic: whether the slope is over log10 x; None guesses from the values of x.
 
     If draws differ by smooth curves, the draw is the unit: Student's t on the slope of each draw. Otherwise the noise

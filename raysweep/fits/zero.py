@@ -63,9 +63,8 @@ def find_zero(
 ) -> Zero:
     """Estimate where the mean over draws of one curve crosses zero (the median on the sign scale), with intervals.
 
-    x: (points,), sorted.
-    values: (draws, points), NaN where a draw has no value.
-    strict_level: the level of the simultaneous interval; None for the same level.
+    x: (points,), sorted. values: (draws, points), NaN where a draw has no value.
+    strict_level: that of the simultaneous interval; None for the same level.
     errors: (points,), the standard errors of the means, if they are known otherwise than from the draws.
     level, scale, exact, logarithmic: as in `fit_boundary`.
     """
