@@ -9,8 +9,8 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import is_exact, is_logarithmic
-from raysweep.fits.surface.few_draws import has_few_draws
 from raysweep.fits.surface.single_runs import COUNT, axis_of, cell_values, drawn_together, run_errors
+from raysweep.fits.surface.slice_places import has_few_draws
 from raysweep.space.search_options import IMPORTED
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def best_rates(fit: Fit, rows: RateRows, y: str, turn: str) -> pd.DataFrame:
             curves = rows.curves(length, limit, y, turn)
             if not len(curves.x):
                 continue
-            rate = float(np.exp(np.log(curves.x[np.argmin(two_way_anova(without_cliffs(curves.values)).curve)])))
+            rate = float(curves.x[np.argmin(two_way_anova(without_cliffs(curves.values)).curve)])
             censored = row["status"] != Status.UNDETERMINED
         lines.append((float(length), rate, censored, limit))
     return pd.DataFrame(lines, columns=[rows.length, "rate", "censored", "limit"])

@@ -128,17 +128,10 @@ def power_place(x: np.ndarray, drops: tuple[float, float], power: float, ratio: 
     x: (3,), the minimum lies between the first and the last.
     drops: how much higher the curve is at the first and at the last point than at the middle one.
     """
-    left_drop, right_drop = drops
-    left, right = np.linspace(x[0], x[1], 65), np.linspace(x[1], x[2], 65)[1:]
-    at = np.concatenate([left, right])
+    at = np.concatenate([np.linspace(x[0], x[1], 65), np.linspace(x[1], x[2], 65)[1:]])
+    first, middle, last = (np.maximum(at - each, 0) ** power + ratio * np.maximum(each - at, 0) ** power for each in x)
     # At the right v the two drops have the observed ratio; there the mismatch changes from positive to negative.
-    on_left = left_drop * ratio * ((x[2] - left) ** power - (x[1] - left) ** power) - right_drop * (
-        (left - x[0]) ** power - ratio * (x[1] - left) ** power
-    )
-    on_right = left_drop * (ratio * (x[2] - right) ** power - (right - x[1]) ** power) - right_drop * (
-        (right - x[0]) ** power - (right - x[1]) ** power
-    )
-    mismatch = np.concatenate([on_left, on_right])
+    mismatch = drops[0] * (last - middle) - drops[1] * (first - middle)
     crossing = np.flatnonzero((mismatch[:-1] >= 0) & (mismatch[1:] <= 0))
     if not len(crossing):
         return float(x[1])

@@ -26,9 +26,8 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.slope import fit_slope
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.few_draws import fit_of, has_few_draws
 from raysweep.fits.surface.law import SPARE, fit_law
-from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.fits.surface.slice_places import SlicePlaces, fit_of, has_few_draws, slice_places
 from raysweep.lazy import pd
 
 

@@ -16,7 +16,7 @@ from raysweep.analyses.single_runs import has_single_runs
 from raysweep.fits.optimum import fit_inflection
 from raysweep.fits.processes import mapped
 from raysweep.fits.result import Fit
-from raysweep.fits.surface.few_draws import fit_few_draws
+from raysweep.fits.surface.slice_places import fit_few_draws
 from raysweep.fits.turn import fit_turns
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed

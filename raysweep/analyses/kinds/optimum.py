@@ -17,7 +17,7 @@ from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, w
 from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
-from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
+from raysweep.fits.surface.slice_places import fit_few_draws, has_few_draws
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.workloads.declaration import Workload

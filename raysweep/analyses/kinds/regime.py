@@ -32,8 +32,7 @@ from raysweep.fits.processes import mapped
 from raysweep.fits.reasons import Reason
 from raysweep.fits.regime import FEWEST_LENGTHS, FEWEST_OF_LAW, Regime, Verdict, case_of, fit_regime
 from raysweep.fits.result import Status
-from raysweep.fits.surface.few_draws import has_few_draws
-from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
+from raysweep.fits.surface.slice_places import SlicePlaces, has_few_draws, slice_places
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks

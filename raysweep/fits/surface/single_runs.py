@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile
 from raysweep.fits.surface.best import FEWEST
-from raysweep.fits.surface.few_draws import CELLS
 from raysweep.fits.surface.posterior import DEGREES, Cells, Surface, fit_surface, paths
+from raysweep.fits.surface.slice_places import CELLS
 from raysweep.lazy import pd
 
 MOST = 10_000  # more cells are not fitted: it would take minutes

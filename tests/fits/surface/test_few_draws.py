@@ -7,9 +7,9 @@ import pytest
 from benchmarks.surfaces import measure_some, measured, summary
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
-from raysweep.fits.surface.few_draws import fit_few_draws, has_few_draws
 from raysweep.fits.surface.posterior import Cells, _objective, _padded
 from raysweep.fits.surface.single_runs import axis_of, run_errors
+from raysweep.fits.surface.slice_places import fit_few_draws, has_few_draws
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
