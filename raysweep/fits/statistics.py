@@ -6,7 +6,7 @@ There are two noise models:
 - Two-way ANOVA: value = draw effect + curve + independent noise. The noise has one variance, pooled over all points, so
   three draws are enough.
 
-Both are textbook statistics. The choice between them (`smooth_within_draws`) is this project's own.
+Both are textbook statistics. The choice between them is that of each fit (as `smooth_within_draws` in `trend.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ CONNECTED = 1e-10  # relative: an eigenvalue below it is 0 with a rounding error
 # The degrees of freedom of Student's t whose quantiles replace those of the normal distribution; see `stopped_level`.
 # Chosen by benchmarks/stopping.py.
 STOPPED = 10
-SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
 
 
 @lru_cache(maxsize=4096)
@@ -188,52 +187,3 @@ def two_way_anova(values: np.ndarray) -> Anova:
 def noiseless(values: np.ndarray, fit: Anova) -> bool:
     """Whether any two draws differ at most by a constant, so that the shape of the curve has no noise."""
     return not fit.variance > ROUNDING**2 * float(np.nanmax(np.abs(values))) ** 2
-
-
-def smooth_within_draws(fit: Anova) -> bool:
-    """Whether residuals at neighbouring points of one draw are correlated far more than independent noise would be.
-
-    If so, draws differ by smooth curves, and the draw must be the unit of every test.
-    """
-    residual = fit.residual
-    if fit.degrees < 4 or not fit.variance > 0:
-        return False
-    pairs = residual[:, :-1] * residual[:, 1:]
-    present = np.isfinite(pairs)
-    draws, points = residual.shape
-    both = np.sqrt(np.nanmean(residual[:, :-1] ** 2) * np.nanmean(residual[:, 1:] ** 2))
-    correlation = float(np.nansum(pairs) / present.sum() / both) if both > 0 else 0.0
-    chance = -1 / points
-    return correlation > chance + 2.5 / np.sqrt(max((draws - 1) * (points - 1), 1))
-
-
-@lru_cache(maxsize=256)
-def rises_by_chance(points: int, degrees: int) -> np.ndarray:
-    """The statistic `rise` of SIMULATED curves without any rise, whose variance is estimated with so many degrees of
-    freedom; from 200 on it counts as known.
-
-    Among all curves that never rise, a constant one shows the largest rise by chance, so a test against these values is
-    valid for all of them.
-    """
-    rng = np.random.default_rng([points, min(degrees, 200)])
-    z = rng.standard_normal((SIMULATED, points))
-    scale = np.sqrt(rng.chisquare(degrees, SIMULATED) / degrees) if degrees < 200 else np.ones(SIMULATED)
-    return np.asarray(rise(z) / scale)
-
-
-def rise(z: np.ndarray) -> np.ndarray:
-    """The largest rise along sequences of means with unit variance, shape (..., points).
-
-    It is the largest difference (later mean - earlier mean) between averages over windows of 1, 2 or 3 points, in units
-    of the standard error of that difference.
-    """
-    best = np.zeros(z.shape[:-1])
-    total = np.concatenate([np.zeros((*z.shape[:-1], 1)), np.cumsum(z, axis=-1)], axis=-1)
-    for window in (1, 2, 3):
-        if z.shape[-1] < 2 * window:
-            break
-        mean = (total[..., window:] - total[..., :-window]) / window
-        earlier = np.minimum.accumulate(mean, axis=-1)[..., :-window]
-        climb = (mean[..., window:] - earlier).max(axis=-1) * np.sqrt(window / 2)
-        best = np.maximum(best, climb)
-    return best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,7 @@ from raysweep.fits.statistics import (
     complete_draws,
     independent_points,
     noiseless,
-    rises_by_chance,
     rising_chances,
-    smooth_within_draws,
     t_quantile,
     two_sided,
     two_way_anova,
@@ -32,6 +30,8 @@ PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pool
 FEWEST_POINTS = 3  # two points always lie on a line
 # Below this p-value the slopes of the draws count as different. It is large because few draws show a difference poorly.
 MAY_DIFFER = 0.25
+SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
+WINDOWS = (1, 2, 3)  # points over which a change is averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +159,23 @@ def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float,
     return float(weights @ fit.curve), pooled, fit.degrees, False
 
 
+def smooth_within_draws(fit: Anova) -> bool:
+    """Whether residuals at neighbouring points of one draw are correlated far more than independent noise would be.
+
+    If so, draws differ by smooth curves, and the draw must be the unit of every test.
+    """
+    residual = fit.residual
+    if fit.degrees < 4 or not fit.variance > 0:
+        return False
+    pairs = residual[:, :-1] * residual[:, 1:]
+    present = np.isfinite(pairs)
+    draws, points = residual.shape
+    both = np.sqrt(np.nanmean(residual[:, :-1] ** 2) * np.nanmean(residual[:, 1:] ** 2))
+    correlation = float(np.nansum(pairs) / present.sum() / both) if both > 0 else 0.0
+    chance = -1 / points
+    return correlation > chance + 2.5 / np.sqrt(max((draws - 1) * (points - 1), 1))
+
+
 def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
     """The p-value for a change in the direction of `sign` between some two points, with pooled noise: against simulated
     curves with equal means, which of all curves without such a change show the largest by chance."""
@@ -170,13 +187,27 @@ def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
     return float((1 + (chance >= seen).sum()) / (1 + len(chance)))
 
 
+@lru_cache(maxsize=256)
+def rises_by_chance(points: int, degrees: int) -> np.ndarray:
+    """The clearest change of SIMULATED curves without any rise, (SIMULATED,), whose variance is estimated with so many
+    degrees of freedom; from 200 on it counts as known. Of all curves that never rise, a constant one shows the largest
+    rise by chance."""
+    rng = np.random.default_rng([points, min(degrees, 200)])
+    z = rng.standard_normal((SIMULATED, points))
+    scale = np.sqrt(rng.chisquare(degrees, SIMULATED) / degrees) if degrees < 200 else np.ones(SIMULATED)
+    best, total = np.zeros(SIMULATED), np.concatenate([np.zeros((SIMULATED, 1)), np.cumsum(z, axis=1)], axis=1)
+    for window in WINDOWS[: points // 2]:
+        mean = (total[:, window:] - total[:, :-window]) / window
+        climb = (mean[:, window:] - np.minimum.accumulate(mean, axis=1)[:, :-window]).max(axis=1)
+        best = np.maximum(best, climb * np.sqrt(window / 2))
+    return np.asarray(best / scale)
+
+
 def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray) -> float:
-    """The largest rise of a curve (points,) in standard errors of each difference, from the larger of two variances of
-    its means, (points,) each: estimated at the point alone, and pooled over all points."""
+    """The largest rise of a curve (points,) between averages over WINDOWS, in standard errors of each difference, from
+    the larger of two variances of its means, (points,) each: estimated at the point alone, and pooled over all."""
     best = 0.0
-    for window in (1, 2, 3):
-        if len(curve) < 2 * window:
-            break
+    for window in WINDOWS[: len(curve) // 2]:
         mean, *variances = (np.convolve(each, np.ones(window) / window, "valid") for each in (curve, at_point, pooled))
         first, second = np.triu_indices(len(mean), window)
         square = np.maximum(*((each[first] + each[second]) / window for each in variances))

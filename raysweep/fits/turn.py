@@ -35,18 +35,18 @@ LONGEST = 40  # points at most at which stretches begin and end
 class Turn:
     """The turn of one curve, in the units of x and y."""
 
-    estimate: float  # the best of the points
+    estimate: float = np.nan  # the best of the points
     # low, high: the points next to those that may be the best by profile likelihood, because the curve may turn between
     # points.
-    low: float
-    high: float
-    p: float  # of no turn, two tests of which the larger counts
-    base: float  # the first value
+    low: float = np.nan
+    high: float = np.nan
+    p: float = np.nan  # of no turn, two tests of which the larger counts
+    base: float = np.nan  # the first value
     # fall, fall_low, fall_high: from the best value to the end, above 0 where the end is worse; fall_low is above 0
     # where p is at most 1 - level. The fall and all ends are NaN where p is above `PROMISING`.
-    fall: float
-    fall_low: float
-    fall_high: float
+    fall: float = np.nan
+    fall_low: float = np.nan
+    fall_high: float = np.nan
 
 
 def find_turn(
@@ -58,7 +58,7 @@ def find_turn(
     first one: a model that begins at chance level and stays there has no turn.
     """
     if len(x) < FEWEST:
-        return Turn(*(np.nan,) * 3, 1.0, float(y[0]) if len(y) else np.nan, *(np.nan,) * 3)
+        return Turn(p=1.0, base=float(y[0]) if len(y) else np.nan)
     z = y if turn == "max" else -y
     weight, rng = 1 / error**2, np.random.default_rng(seed)
     p, price = _p(z, weight, level, rng)
@@ -67,7 +67,7 @@ def find_turn(
     fit, squares = unimodal(z, weight)
     peak, fall = int(squares.argmin()), float(fit.max() - fit[-1])
     if p > PROMISING:
-        return Turn(float(x[peak]), np.nan, np.nan, p, float(y[0]), *(np.nan,) * 3)
+        return Turn(float(x[peak]), p=p, base=float(y[0]))
     ends = np.flatnonzero(squares - squares.min() <= normal_quantile(level) ** 2)[[0, -1]]
     low, high = float(x[max(ends[0] - 1, 0)]), float(x[min(ends[1] + 1, len(x) - 1)])
     some = [unimodal(fit + error * rng.standard_normal(len(z)), weight)[0] for _ in range(RESAMPLED)]
