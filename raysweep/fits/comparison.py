@@ -24,18 +24,15 @@ ROUNDING = 1e-9  # relative; batching changes the last digits of rows that are o
 HIGHER, LOWER, UNCLEAR, UNTESTED = "higher", "lower", "no clear difference", "not tested"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Joint:
     """The result of a test over all cells at once."""
 
-    mean: float  # mean, error: the mean of these averages over draws, and its standard error
+    mean: float  # mean, error: over draws, of their averages over cells, in standard deviations of a cell
     error: float
-    # the t-value, converted to the normal quantile with the same p-value, so 1.96 means the same for any number of
-    # draws.
-    z: float
+    z: float  # the t-value as the normal quantile with the same p-value: 1.96 means the same for any number of draws
     draws: int  # how many were used
     skewness: float  # the sample skewness of the draws in a cell, median over cells; NaN with fewer than 8 draws
-    averages: np.ndarray  # (draws,), the average over cells of each draw, in units of the standard deviation of a cell
 
 
 def joint(differences: np.ndarray) -> Joint | None:
@@ -74,7 +71,7 @@ def joint(differences: np.ndarray) -> Joint | None:
     tail = float(stdtr(draws - 1, -abs(mean / error)))
     size = -float(ndtri(tail)) if tail > 1e-300 else 37.0
     skewness = typical_skewness(np.where(present, differences, np.nan))
-    return Joint(mean, error, float(np.copysign(size, mean)), draws, skewness, averages)
+    return Joint(mean, error, float(np.copysign(size, mean)), draws, skewness)
 
 
 def typical_skewness(values: np.ndarray) -> float:

@@ -36,9 +36,6 @@ class Best:
     high: float
     choice: float  # the value of least expected regret
     regret: float  # that of the choice, in the units of y
-    # fall, rise: from the lower edge down to the best value, and from it up to the upper edge: medians, in units of y.
-    fall: float
-    rise: float
     draws: np.ndarray  # of the place, without the error that the interval has besides
     resolution: float  # that error in a law
     edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
@@ -130,7 +127,6 @@ def _read(
     elif status == Status.CENSORED_LOW:
         up, _ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
         estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
-    bottom = heights.min(1, keepdims=True)
     regret = _regret(surface, s, f)
     chosen = int(regret.mean(0).argmin())
     return Best(
@@ -141,8 +137,6 @@ def _read(
         high=high,
         choice=float(points[chosen]),
         regret=float(regret[:, chosen].mean()),
-        fall=float(np.median(heights[:, 0] - bottom[:, 0])),
-        rise=float(np.median(heights[:, -1] - bottom[:, 0])),
         draws=place,
         resolution=SHARED * gap,
         edge=edge,
