@@ -25,9 +25,11 @@ class Conditional:
 
     p: CurveParameters
     data: CurveData
-    compressed: np.ndarray  # (particles, points), the mean of the data in the units of f
-    slope: np.ndarray  # (particles, points), d value / d f there
+    slope: np.ndarray  # (particles, points), d value / d f at the mean of the data
     pin: np.ndarray  # (particles, points), the weights of the pinned average
+    along: np.ndarray  # (particles, points), the covariance of f with that average a priori
+    variance: np.ndarray  # (particles, 1), the variance of that average a priori
+    pull: np.ndarray  # (particles, 1), by how much the pin moves the average
     root: np.ndarray  # (particles, contrasts, contrasts), the Cholesky factor of the covariance of the seen contrasts
     excess: np.ndarray  # (particles, contrasts), the seen contrasts less their expectation a priori
     evidence: np.ndarray  # (particles,), the log density of the seen contrasts
@@ -41,21 +43,6 @@ def compression(p: CurveParameters, data: CurveData) -> tuple[np.ndarray, np.nda
     return inside, np.where(finite, np.sqrt(1 + (data.mean / s) ** 2), 1.0)
 
 
-def prior(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mean of f at the points `at`, covariance of f between them, covariance of f between them and the data's points),
-    pinned; at as in `moments`."""
-    p, pin, a, t = c.p, c.pin[:, :, None], terms(c.p, at), terms(c.p, c.data.t[None])
-    across = between(p, a, t)
-    left = (across @ pin)[:, :, 0]
-    at_points = (between(p, t, t) @ pin)[:, :, 0]
-    variance = (c.pin * at_points).sum(axis=1)[:, None]
-    mean = a.expected + left * (c.pin * (c.compressed - t.expected)).sum(axis=1)[:, None] / variance
-    inside = between(p, a, a)
-    inside -= left[:, :, None] * (left / variance)[:, None, :]
-    across -= left[:, :, None] * (at_points / variance)[:, None, :]
-    return mean, inside, across
-
-
 def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional:
     """The curve given the draws, for each particle's parameters."""
     compressed, slope = compression(p, data)
@@ -65,7 +52,8 @@ def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional
     pin = 1 / slope / (1 / slope).sum(axis=1, keepdims=True)
     along = (prior @ pin[:, :, None])[:, :, 0]
     variance = (pin * along).sum(axis=1)[:, None]
-    mean = t.expected + along * (pin * (compressed - t.expected)).sum(axis=1)[:, None] / variance
+    pull = (pin * (compressed - t.expected)).sum(axis=1)[:, None]
+    mean = t.expected + along * pull / variance
     prior -= along[:, :, None] * (along / variance)[:, None, :]
     design = data.contrasts * slope[:, None, :]
     ahead = (design @ (mean - compressed)[:, :, None])[:, :, 0]
@@ -81,13 +69,18 @@ def conditional(p: CurveParameters, data: CurveData, shown: Seen) -> Conditional
     bordered = np.linalg.cholesky(bordered)
     root, white = bordered[:, :count, :count], bordered[:, count, :count]
     evidence = -np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) - 0.5 * (white**2).sum(axis=1)
-    return Conditional(p, data, compressed, slope, pin, root, excess, evidence)
+    return Conditional(p, data, slope, pin, along, variance, pull, root, excess, evidence)
 
 
 def moments(c: Conditional, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(mean, covariance) of f given the draws at points at (particles or 1, n): (particles, n), (particles, n, n)."""
+    a, t = terms(c.p, at), terms(c.p, c.data.t[None])
+    inside, across = between(c.p, a, a), between(c.p, a, t)
+    left = (across @ c.pin[:, :, None])[:, :, 0]
+    mean = a.expected + left * c.pull / c.variance
+    inside -= left[:, :, None] * (left / c.variance)[:, None, :]
+    across -= left[:, :, None] * (c.along / c.variance)[:, None, :]
     design = c.data.contrasts * c.slope[:, None, :]
-    mean, inside, across = prior(c, at)
     cross = across @ np.swapaxes(design, 1, 2)
     white = np.linalg.solve(c.root, np.swapaxes(cross, 1, 2))
     mean = mean + (np.swapaxes(white, 1, 2) @ np.linalg.solve(c.root, c.excess[:, :, None]))[:, :, 0]
