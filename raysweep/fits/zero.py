@@ -95,7 +95,11 @@ def find_zero(
     noisy = errors is not None or bool(not exact and scale != "sign" and not pairs and scatters)
     t = (u - u[0]) / (u[-1] - u[0])
     curve = mixture(t, transformed, errors=errors) if noisy else None
-    labels = posterior_signs(curve, values, level) if curve else clear_signs(values, level, scale, exact)
+    if curve:
+        labels = posterior_signs(curve, values, level)
+    else:  # points that move together between draws count as one
+        strict = max(level, 1 - 2 * (1 - level) / independent_points(values))
+        labels = point_signs(values, strict, scale, exact)
     clear = np.flatnonzero(labels)
     answer = replace(answer, clear_points=len(clear))
     brackets = [(int(j), int(k)) for j, k in pairwise(clear) if labels[j] * labels[k] < 0]
@@ -143,14 +147,8 @@ def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndar
     return (positive >= 1 - doubt).astype(int) - (positive <= doubt).astype(int)
 
 
-def clear_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
-    """The sign of the curve at each grid point: +1 or -1 if it is significant, otherwise 0. The test is corrected for
-    the number of `independent_points`: those that move together between draws count as one."""
-    return point_signs(values, max(level, 1 - 2 * (1 - level) / independent_points(values)), scale, exact)
-
-
 def point_signs(values: np.ndarray, level: float, scale: str, exact: bool) -> np.ndarray:
-    """The sign of the curve at each grid point as `clear_signs`, each by a test of its own at this level."""
+    """The sign of the curve at each grid point, +1 or -1 if it is significant by a test of its own, otherwise 0."""
     middle, (margin,) = middle_and_margins(values, (level,), scale, exact)
     direction = np.nansum(np.sign(values), axis=0) if scale == "sign" else np.nan_to_num(middle)
     return np.where(margin < 0, np.sign(direction), 0).astype(int)

@@ -300,7 +300,8 @@ def state(surface: Surface, theta: np.ndarray) -> State:
     hypers, mask = surface.hypers(theta), surface.mask
     prior = _covariance(hypers, surface.x, surface.x, surface.h, surface.h)
     prior = np.where(mask[:, :, None] & mask[:, None, :], prior, 0.0)
-    diagonal = np.where(mask, _data_variance(surface, hypers) + SMALL, 1.0)
+    variance = (surface.noise(hypers) / surface.draws + surface.extra) / surface.weight  # an unlikely cell counts less
+    diagonal = np.where(mask, variance + SMALL, 1.0)
     every = np.arange(prior.shape[1])
     prior[:, every, every] += diagonal
     lower = np.linalg.cholesky(prior)
@@ -316,11 +317,6 @@ def state(surface: Surface, theta: np.ndarray) -> State:
     value = 0.5 * float(np.sum(rest**2) + mean @ (weak * mean)) + float(np.log(lower[:, every, every]).sum())
     value += 0.5 * float(np.linalg.slogdet(precision)[1] - np.log(weak).sum())
     return State(hypers, inverse, rest, whitened, mean, np.linalg.inv(precision), value)
-
-
-def _data_variance(surface: Surface, hypers: Hypers) -> np.ndarray:
-    """The variance of each cell's mean; an unlikely one counts less."""
-    return (surface.noise(hypers) / surface.draws + surface.extra) / surface.weight
 
 
 def _covariance(hypers: Hypers, a: np.ndarray, b: np.ndarray, ha: np.ndarray, hb: np.ndarray) -> np.ndarray:

@@ -61,11 +61,9 @@ def slices_of(
     frame = frame.reset_index(drop=True)
     frame = frame if "seed" in frame else frame.assign(seed=0)
     rows, dropped = usable(frame, y, [axes[0], "seed", *axes[1:], *keys])
-    grouped = frame.groupby(keys, sort=True, dropna=False) if keys else None
-    number = grouped.ngroup() if grouped is not None else frame["seed"] * 0
-    settings = (
-        [one if isinstance(one, tuple) else (one,) for one in grouped.size().index] if grouped is not None else [()]
-    )
+    grouped = frame.groupby(keys or np.zeros(len(frame)), sort=True, dropna=False)
+    number = grouped.ngroup()
+    settings = [one if isinstance(one, tuple) else (one,) for one in grouped.size().index] if keys else [()]
     frame = frame.assign(_slice=number, _bad=losses_of(frame, y, (DIVERGED,)))
     logs = [axis for axis, log in zip(axes, logarithmic, strict=True) if log]
     rows = rows[(rows[logs] > 0).all(axis=1)].assign(_slice=number)
