@@ -21,9 +21,9 @@ from benchmarks.shares import markdown
 from benchmarks.surfaces import DRAWS, NOISES, SHAPES, SPAN
 from raysweep.fits.result import Status
 from raysweep.fits.surface.kernel import compressed
-from raysweep.fits.surface.law import Place, fit_law
+from raysweep.fits.surface.law import Place, fit_law, held_out
 from raysweep.fits.surface.posterior import CAP, DEGREES, Cells, Surface, fit_surface, paths
-from raysweep.fits.surface.slice_places import held_out, slice_places
+from raysweep.fits.surface.slice_places import slice_places
 from raysweep.fits.surface.slices import slices_of
 
 TEXT = """

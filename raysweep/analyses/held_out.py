@@ -10,8 +10,7 @@ from scipy.special import ndtri
 
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.statistics import normal_quantile
-from raysweep.fits.surface.law import Law, Place, fit_law
-from raysweep.fits.surface.slice_places import held_out
+from raysweep.fits.surface.law import Law, Place, fit_law, held_out
 
 DRAWS = 400
 ABOVE = (Outcome.EDGE_HIGH, Outcome.BOUND_HIGH)

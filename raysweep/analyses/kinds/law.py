@@ -18,8 +18,8 @@ from raysweep.analyses.series import CurvesPlot, Panel, plain_series
 from raysweep.errors import InputError, shown
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
-from raysweep.fits.surface.law import SPARE, Law
-from raysweep.fits.surface.slice_places import SlicePlaces, inside, slice_places
+from raysweep.fits.surface.law import SPARE, Law, inside
+from raysweep.fits.surface.slice_places import SlicePlaces, slice_places
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
 from raysweep.space import checks

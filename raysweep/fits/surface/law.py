@@ -104,6 +104,30 @@ def fit_law(places: Sequence[Place], axes: np.ndarray, seed: int = 0) -> Law:
     return Law(kept[:, :-1], np.exp(kept[:, -1]), likely, logs)
 
 
+def held_out(places: Sequence[Place], axes: np.ndarray, out: np.ndarray, level: float, seed: int = 0) -> np.ndarray:
+    """Whether the interval of a new slice, from the law of the other slices, holds each slice that is held out: NaN
+    where there is no law. out: which slices are held out at once, (slices,) of bool."""
+    kept = [place for place, gone in zip(places, out, strict=True) if not gone]
+    law = fit_law(kept, axes[~out], seed)
+    if law.reason:
+        return np.full(int(out.sum()), np.nan)
+    rng = np.random.default_rng(seed)
+    new = law.at(np.log(axes[out]), rng)
+    return np.array(
+        [inside(places[s], new[:, k], level, rng) for k, s in enumerate(np.flatnonzero(out).tolist())], dtype=float
+    )
+
+
+def inside(place: Place, new: np.ndarray, level: float, rng: np.random.Generator) -> bool:
+    """Whether draws of a forecast and of a place are as near as their spread allows. new: (draws,), in log."""
+    share = max(1 - place.below - place.above, 0.0)
+    draws = rng.choice(place.draws, len(new)) if len(place.draws) else new
+    larger = share * (draws > new).mean() + place.above * (0.5 + 0.5 * (new < place.high).mean())
+    larger += place.below * 0.5 * (new < place.low).mean()
+    tail = (1 - level) / 2
+    return bool(tail <= larger <= 1 - tail)
+
+
 @dataclass(frozen=True, eq=False)
 class _Data:
     """The slices as arrays."""

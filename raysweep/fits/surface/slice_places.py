@@ -15,7 +15,7 @@ from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL
 from raysweep.fits.surface.best import FEWEST, SHARED, Best, Pair, best, jointly
-from raysweep.fits.surface.law import Place, fit_law
+from raysweep.fits.surface.law import Place
 from raysweep.fits.surface.posterior import FEW, Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
 from raysweep.lazy import pd
@@ -157,30 +157,6 @@ def fit_of(places: SlicePlaces, by: Sequence[str], turn: str, level: float) -> F
         dropped=slices.dropped,
         method=METHOD,
     )
-
-
-def held_out(places: Sequence[Place], axes: np.ndarray, out: np.ndarray, level: float, seed: int = 0) -> np.ndarray:
-    """Whether the interval of a new slice, from the law of the other slices, holds each slice that is held out: NaN
-    where there is no law. out: which slices are held out at once, (slices,) of bool."""
-    kept = [place for place, gone in zip(places, out, strict=True) if not gone]
-    law = fit_law(kept, axes[~out], seed)
-    if law.reason:
-        return np.full(int(out.sum()), np.nan)
-    rng = np.random.default_rng(seed)
-    new = law.at(np.log(axes[out]), rng)
-    return np.array(
-        [inside(places[s], new[:, k], level, rng) for k, s in enumerate(np.flatnonzero(out).tolist())], dtype=float
-    )
-
-
-def inside(place: Place, new: np.ndarray, level: float, rng: np.random.Generator) -> bool:
-    """Whether draws of a forecast and of a place are as near as their spread allows. new: (draws,), in log."""
-    share = max(1 - place.below - place.above, 0.0)
-    draws = rng.choice(place.draws, len(new)) if len(place.draws) else new
-    larger = share * (draws > new).mean() + place.above * (0.5 + 0.5 * (new < place.high).mean())
-    larger += place.below * 0.5 * (new < place.low).mean()
-    tail = (1 - level) / 2
-    return bool(tail <= larger <= 1 - tail)
 
 
 def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:

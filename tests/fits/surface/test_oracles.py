@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from raysweep.fits.reasons import Reason
 from raysweep.fits.surface.kernel import apart, matern
-from raysweep.fits.surface.law import SCATTER, Place, fit_law
+from raysweep.fits.surface.law import SCATTER, Place, fit_law, held_out
 from raysweep.fits.surface.posterior import FLAT, SMALL, Cells, Sample, _padded, paths, state
-from raysweep.fits.surface.slice_places import held_out, slice_places
+from raysweep.fits.surface.slice_places import slice_places
 
 pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 
