@@ -70,7 +70,7 @@ def fit_shift(
     if count > 1:
         scatter = float(((means[:-1] - means[:-1].mean()) ** 2).sum())
         half = t_quantile(level, count - 1) * float(np.sqrt((count - 1) / count * scatter))
-        # as in regime.py: the error between grid points is uniform over its range, here that of the interpolations
+        # the error between grid points is taken as uniform over the range of the interpolations
         half = float(np.hypot(half, normal_quantile(level) * np.ptp(apart[:, -1]) / np.sqrt(12)))
     factor, low, high = np.exp([means[-1], means[-1] - half, means[-1] + half]).tolist()
     return replace(shift, factor=factor, low=low, high=high)

@@ -74,14 +74,13 @@ def scatter_of(t: np.ndarray, values: np.ndarray) -> Scatter:
     patterns.sort(key=lambda each: -len(each.at))
     deviation = float(np.sqrt(square.sum() / max(int((count - 1).clip(0).sum()), 1)))
     deviations = np.sqrt(square / np.maximum(count - 1, 1))
-    return Scatter(t, tuple(patterns), len(values), deviation, deviations, count, _profile(t, square, count))
+    return Scatter(t, tuple(patterns), len(values), deviation, deviations, count, _profile(t, deviations, count))
 
 
-def _profile(t: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray:
+def _profile(t: np.ndarray, deviations: np.ndarray, count: np.ndarray) -> np.ndarray:
     """A cubic in t, shrunk to a constant where draws are few, and what it misses as far as it is more than chance."""
     measured = count > 1
-    deviation = np.sqrt(square / np.maximum(count - 1, 1))
-    logarithm = np.log(np.maximum(deviation, LARGEST_DIP * np.median(deviation[measured]) + 1e-300))
+    logarithm = np.log(np.maximum(deviations, LARGEST_DIP * np.median(deviations[measured]) + 1e-300))
     chance = 0.5 / np.maximum(count - 1, 0.5)  # the variance of the logarithm of a standard deviation
     powers = np.stack([np.ones(len(t)), t - 0.5, (t - 0.5) ** 2, (t - 0.5) ** 3], axis=1)
     weighted = powers * (measured / chance)[:, None]
