@@ -120,19 +120,10 @@ def fit_boundary(
     if several:
         notes.append(message(Reason.SEVERAL_ZEROS, slices=several))
     scales = table["scale"].unique()
-    return fitted(
-        "boundary",
-        table,
-        level=level,
-        points=int(rows[x].nunique()),
-        draws=int(rows[seed].nunique()),
-        rows=len(rows),
-        dropped=dropped,
-        scale=str(scales[0]) if len(scales) == 1 else "mixed",
-        method=METHOD,
-        crossings=pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS]),
-        notes=tuple(notes),
-    )
+    about: dict[str, Any] = {"points": int(rows[x].nunique()), "draws": int(rows[seed].nunique()), "rows": len(rows)}
+    about |= {"dropped": dropped, "scale": str(scales[0]) if len(scales) == 1 else "mixed", "notes": tuple(notes)}
+    every_crossing = pd.DataFrame(crossings, columns=[*keys, *COLUMNS_OF_CROSSINGS])
+    return fitted("boundary", table, level=level, method=METHOD, crossings=every_crossing, **about)
 
 
 def level_at_once(level: float, curves: list[DrawCurves], zeros: list[Zero]) -> float:

@@ -158,31 +158,17 @@ def fit_optimum(
         partly = part.loc[(bad[part.index] > 0) & (part[x] < limit), x]
         if len(partly) and best.status == Status.LOCATED and best.high >= partly.min():
             best = replace(best, **and_because(best, Reason.DIVERGED_WITHIN))
-        about = {
-            "low_simultaneous": wide.low,
-            "high_simultaneous": wide.high,
-            "diverged_from": limit,
-            "points": len(curves.x),
-            "draws": len(curves.values),
-            "turn": turn,
-        }
-        lines.append({**dict(zip(keys, values, strict=True)), **_row(best), **about})
+        wider = {"low_simultaneous": wide.low, "high_simultaneous": wide.high, "diverged_from": limit}
+        used_here = {"points": len(curves.x), "draws": len(curves.values), "turn": turn}
+        lines.append({**dict(zip(keys, values, strict=True)), **_row(best), **wider, **used_here})
     table = pd.DataFrame(lines, columns=[*keys, *COLUMNS])
     if len(rows) > used:
         dropped["at or above a rate at which most draws diverged"] = len(rows) - used
     notes += [note for note in table["note"].unique() if note]
     methods = [method for method in table["method"].unique() if method != "none"]
-    return fitted(
-        "optimum",
-        table,
-        level=level,
-        points=int(rows[x].nunique()),
-        draws=int(rows[seed].nunique()),
-        rows=used,
-        dropped=dropped,
-        method="; ".join(methods) or "none",
-        notes=tuple(notes),
-    )
+    about = {"points": int(rows[x].nunique()), "draws": int(rows[seed].nunique()), "rows": used, "dropped": dropped}
+    method = "; ".join(methods) or "none"
+    return fitted("optimum", table, level=level, method=method, notes=tuple(notes), **about)
 
 
 def _row(best: Extremum) -> dict[str, Any]:

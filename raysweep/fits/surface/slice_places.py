@@ -147,16 +147,8 @@ def fit_of(places: SlicePlaces, by: Sequence[str], turn: str, level: float) -> F
         about = {"diverged_from": slices.limit[s], "points": slices.values[s, 0], "draws": draws[s], "turn": turn}
         lines.append({**dict(zip(by, setting, strict=True)), **_line(places.bests[s], slices, s), **about})
     table = pd.DataFrame(lines).reindex(columns=[*by, *COLUMNS, "choice", "regret"])
-    return fitted(
-        "optimum",
-        table,
-        level=level,
-        points=len(np.unique(slices.cells.x)),
-        draws=int(table["draws"].max()),
-        rows=slices.rows,
-        dropped=slices.dropped,
-        method=METHOD,
-    )
+    about = {"points": len(np.unique(slices.cells.x)), "rows": slices.rows, "dropped": slices.dropped}
+    return fitted("optimum", table, level=level, method=METHOD, **about)
 
 
 def _line(one: Best | None, slices: Slices, s: int) -> dict[str, Any]:
