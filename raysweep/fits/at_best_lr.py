@@ -101,17 +101,9 @@ def change_over_length(at: np.ndarray, values: np.ndarray, level: float, exact: 
     curve = two_way_anova(values).curve
     steps = -np.diff(curve) if falls else np.diff(curve)
     throughout = (steps > 0).all() if exact else every_step(values, -1.0 if falls else 1.0) <= 1 - level
-    return replace(
-        nothing,
-        status=Status.MONOTONE,
-        low=low,
-        high=high,
-        falls=falls,
-        climbs=not falls,
-        throughout=bool(throughout),
-        late_gain=gains_late(values, level, exact),
-        **because(one_way(falls, bool(throughout))),
-    )
+    answer = replace(nothing, status=Status.MONOTONE, low=low, high=high, falls=falls, climbs=not falls)
+    late_gain, why = gains_late(values, level, exact), because(one_way(falls, bool(throughout)))
+    return replace(answer, throughout=bool(throughout), late_gain=late_gain, **why)
 
 
 def change_word(change: Extremum) -> str:

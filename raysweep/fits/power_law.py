@@ -77,14 +77,8 @@ def fit_power_law(
     errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
     errors = [0.0 if error <= ROUNDING * size else error for error in errors]
     half, bend_half = (t_quantile(level, draws - 1) * error if error else 0.0 for error in errors)
-    return replace(
-        law,
-        low=exponent - half,
-        high=exponent + half,
-        bend_low=bend - bend_half,
-        bend_high=bend + bend_half,
-        bend_p=two_sided(bend, errors[1], draws - 1),
-    )
+    law = replace(law, low=exponent - half, high=exponent + half, bend_low=bend - bend_half, bend_high=bend + bend_half)
+    return replace(law, bend_p=two_sided(bend, errors[1], draws - 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,16 +127,9 @@ def find_zero(
         return replace(answer, **because(Reason.DIFFERENT_DRAWS))
     crossings.sort(key=lambda each: -each[0])
     best = crossings[0][1]
-    return replace(
-        answer,
-        status=Status.LOCATED,
-        crossings=tuple(crossing for _, crossing, _ in crossings),
-        low=best.low,
-        high=best.high,
-        reason=best.reason,
-        note=best.note,
-        located=crossings[0][2],
-    )
+    every = tuple(crossing for _, crossing, _ in crossings)
+    answer = replace(answer, status=Status.LOCATED, crossings=every, located=crossings[0][2])
+    return replace(answer, low=best.low, high=best.high, reason=best.reason, note=best.note)
 
 
 def posterior_signs(curve: Mixture, values: np.ndarray, level: float) -> np.ndarray:
