@@ -240,8 +240,8 @@ def within(table: pd.DataFrame, outcome: str, keys: Sequence[str]) -> Condition 
         values = table.loc[chosen, key].unique().tolist()
         if one := _condition(key, values, table[key].unique().tolist(), LISTED + 1):
             out.append((float(table[key].isin(values).mean()), one))
-    share, one = min(out, key=lambda pair: pair[0], default=(1.0, None))
-    return one if share <= 1 / 2 else None
+    few = [pair for pair in out if pair[0] <= 1 / 2]
+    return min(few, key=lambda pair: (len(pair[1].values), pair[0]))[1] if few else None
 
 
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any], most: int = LISTED) -> Condition | None:

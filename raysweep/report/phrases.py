@@ -15,8 +15,8 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.BOUND_HIGH: "only a lower bound",
     Outcome.OK_LOW: "below the rows that are ok",
     Outcome.OK_HIGH: "above the rows that are ok",
-    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "at the grid's upper edge"),
-    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "at the grid's lower edge"),
+    **dict.fromkeys((Outcome.IMPROVES, Outcome.EDGE_HIGH), "at the largest tried"),
+    **dict.fromkeys((Outcome.DEGRADES, Outcome.EDGE_LOW), "at the smallest tried"),
     Outcome.POSITIVE: "positive everywhere",
     Outcome.NEGATIVE: "negative everywhere",
     Outcome.TOUCHES: "meets zero without crossing",
@@ -262,6 +262,9 @@ LAWS: Mapping[str, tuple[str, str]] = {
 }
 """What a line through places is in a legend and a caption, by kind, if not the closed form."""
 
+ERR_ALIKE = "Points share their seeds, so they err alike."
+"""What a reader must know of points that lie to one side of theory."""
+
 MOVED = " Points are moved along the law to one value of each other axis."
 """What the points of a law over several axes are."""
 
@@ -288,8 +291,8 @@ METHODS: Mapping[str, str] = {
     "not told from the best.",
     "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
     "over draws; measured is the zero. They differ where their intervals have nothing in common.",
-    "agreement": "Differences to the closed form, in standard deviations of a draw, are averaged over cells, draw by "
-    "draw, and Student's t over draws tests their mean (Bonferroni over metrics).",
+    "agreement": "Differences to the closed form, in standard deviations between seeds, are averaged over the cells of "
+    "each seed, and Student's t over draws tests their mean (Bonferroni over metrics).",
     "relation": "Spearman's rank correlation over cells is found in each draw, with Student's t over draws; with cells "
     "as the sample it is that of means, with an interval for other cells.",
     "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
@@ -334,7 +337,7 @@ ESTIMATES: Mapping[str, str] = {
     "optimum": "best value",
     "joint_optimum": "best value",
     "predicted_boundary": "measured",
-    "agreement": "mean difference (standard deviations of a draw)",
+    "agreement": "mean difference (standard deviations between seeds)",
     "relation": "rank correlation",
     "r_squared": "R²",
     "engines": "order",

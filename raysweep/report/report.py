@@ -21,13 +21,14 @@ from raysweep.report import file_names, set_up
 from raysweep.report.as_json import report_json
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
+from raysweep.report.first_tables import FIRST, first_table
 from raysweep.report.names import called, capitalized, plain, unit_of
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import EFFECTS, SOURCES
 from raysweep.report.sentences import sentence, undecided
-from raysweep.report.tables import FIRST, first_table, whole_table
+from raysweep.report.tables import whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload

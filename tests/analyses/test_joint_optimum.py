@@ -9,7 +9,8 @@ from transfer_rows import rows_with
 import raysweep
 from raysweep.analyses.finding import Outcome
 from raysweep.errors import InputError
-from raysweep.report.tables import first_rows, table_of
+from raysweep.report.first_tables import first_rows
+from raysweep.report.tables import table_of
 
 RATES, BATCHES, WIDTHS = np.geomspace(1e-4, 1e-1, 9), (16, 32, 64, 128, 256, 512, 1024), (64, 128, 256)
 

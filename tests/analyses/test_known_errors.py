@@ -12,8 +12,8 @@ from raysweep import workloads
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.series import CurvesPlot
+from raysweep.report.first_tables import first_table
 from raysweep.report.sentences import sentence
-from raysweep.report.tables import first_table
 from raysweep.workloads.declaration import Metric, Workload
 
 LENGTHS, RATES = np.geomspace(1e9, 1e12, 12), (1e-5, 1e-4)

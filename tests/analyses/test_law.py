@@ -8,7 +8,7 @@ import raysweep
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.errors import InputError
 from raysweep.fits.reasons import Reason
-from raysweep.report.tables import first_table
+from raysweep.report.first_tables import first_table
 
 WIDTHS, TOKENS, RATES = (64, 128, 256, 512), (1e9, 4e9, 16e9), np.geomspace(1e-4, 1e-1, 9)
 

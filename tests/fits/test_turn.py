@@ -8,7 +8,8 @@ import raysweep
 from raysweep.analyses.rows import cell_means
 from raysweep.fits.result import Status
 from raysweep.fits.turn import find_turn, fit_turns, unimodal
-from raysweep.report.tables import first_rows, first_table, table_of
+from raysweep.report.first_tables import first_rows, first_table
+from raysweep.report.tables import table_of
 
 STEPS = np.arange(0.0, 145.0, 8.0)
 ERROR = np.full(len(STEPS), 0.012)

@@ -114,7 +114,7 @@ def test_what_cannot_be_scored_is_counted_by_its_reason(storage, tmp_path):
     lines = forecasts.score(file, importing.create(read, storage))
     assert lines[1].startswith("best lr: 1 of 1 inside")
     assert lines[2:] == [
-        "best lr: 2 of 6 not scored: at the grid's upper edge",
+        "best lr: 2 of 6 not scored: at the largest tried",
         "best lr: 1 of 6 not scored: undecided",
         "best lr: 2 of 6 not scored: no usable rows",
     ]

@@ -11,11 +11,12 @@ from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.counts import Drive, Way, driven, groups_of, telling_axis, ways
 from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.report.first_tables import first_table
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
 from raysweep.report.phrases import CLAUSES
 from raysweep.report.sentences import MOST, sentence
-from raysweep.report.tables import _numbers, first_table, table_of
+from raysweep.report.tables import table_of, with_intervals
 from raysweep.workloads.declaration import Metric
 
 GAMMAS, DEPTHS = [0.2, 0.4, 0.6, 0.8, 1.2, 1.6], [1, 2, 3, 5]
@@ -60,7 +61,7 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted():
 
 def test_the_few_that_have_a_place_are_said_by_what_they_share():
     few = zeros(lambda at, depth: Outcome.LOCATED if at < 0.5 and at + depth in (1.2, 2.4) else Outcome.POSITIVE)
-    assert sentence(few, TRANSFER).endswith("in 2 (all γ ≤ 0.4).")
+    assert sentence(few, TRANSFER).endswith("in 2 (all with γ ≤ 0.4).")
 
 
 def test_a_split_with_one_exception_is_nearly_one():
@@ -176,7 +177,7 @@ def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_
     rows = [dict(zip(names, (k % 3 + 0.1 * k, *one), strict=True)) for k, one in enumerate(rates)]
     finding = Finding("optimum", "o", as_table(rows, ["gamma"]), "risk_finetune", "finetune_lr", ["gamma"])
     assert sentence(finding, TRANSFER).endswith(
-        "in 4 of 8 settings; somewhere above 0.1 in 2; at the grid's upper edge in 2."
+        "in 4 of 8; somewhere above 0.1 in 2; at the largest tried in 2."
     )
 
 
@@ -203,7 +204,7 @@ def test_an_interval_far_smaller_than_its_place_is_seen():
     assert "59.87510° (95 %: 59.87420° to 59.87590°)" in said
     ends = ("estimate", "low", "high")
     rows = [dict(zip(ends, one, strict=True)) for one in ((-0.022, -0.026, -0.017), (-0.0018, -0.0034, -0.0003))]
-    assert _numbers(rows, "")[0] == ["-0.022 [-0.026, -0.017]", "-0.0018 [-0.0034, -0.0003]"]  # not 0.000
+    assert with_intervals(rows, "")[0] == ["-0.022 [-0.026, -0.017]", "-0.0018 [-0.0034, -0.0003]"]  # not 0.000
 
 
 def test_long_whole_numbers_are_short_unless_they_are_hardly_apart():

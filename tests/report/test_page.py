@@ -10,8 +10,8 @@ import pytest
 from documented import DOCS
 
 from raysweep.analyses.findings import one_finding
+from raysweep.report.first_tables import FIRST, first_rows
 from raysweep.report.report import Written, write_report
-from raysweep.report.tables import FIRST, first_rows
 from raysweep.theory import transfer
 
 from .conftest import BOUNDARY, rows, space, written

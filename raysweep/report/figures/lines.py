@@ -19,7 +19,7 @@ from raysweep.phrases import counted
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import BASE, THEORY
 from raysweep.report.names import axis_label, called, plain
-from raysweep.report.phrases import DODGED, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
+from raysweep.report.phrases import DODGED, ERR_ALIKE, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
 from raysweep.workloads.declaration import Workload
 
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
@@ -125,7 +125,10 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
-        and drawing.mark("theory", **{"linestyle": "-", **(THEORY_APART if categories else {}), **shade}),
+        and (
+            drawing.mark("theory", **{"linestyle": "-", **(THEORY_APART if categories else {}), **shade}),
+            ERR_ALIKE * apart,
+        ),
         any(len(line.fitted) for line in every) and drawing.mark("fitted power law", **FITTED),
         any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
         any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),

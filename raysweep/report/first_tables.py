@@ -1,0 +1,220 @@
+"""The table of a finding on the first screen: which of its rows, or of their summaries, matter most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_axis, told_by
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.rows import in_order, spread, varying
+from raysweep.numbers import alike
+from raysweep.phrases import counted
+from raysweep.report.clauses import as_said, brief_words, condition_words
+from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
+from raysweep.report.names import settings as setting_text
+from raysweep.report.phrases import EFFECTS, IN_X, NOUNS
+from raysweep.report.tables import (
+    LEAST_P,
+    NOTHING,
+    Column,
+    P,
+    Table,
+    estimate_head,
+    estimate_name,
+    of_columns,
+    or_outcome,
+    p_text,
+    table_of,
+    with_intervals,
+    without,
+)
+from raysweep.workloads.declaration import Workload
+
+FIRST = 8
+"""The most rows."""
+COUNTED = 4
+"""The most outcomes that a table counts."""
+WIDE = 76
+"""The most letters of a line of a crossed table."""
+
+
+def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
+    """What matters most in at most so many rows: of many settings of two axes all, a column for each value of the
+    shorter one; of several axes what those of each value of one axis say, if it tells much or no place is known, else
+    the settings of `first_rows`, but no cells of curves. Empty if the sentence says it."""
+    finding = as_said(finding)
+    if finding.keys == ["axis"] and finding.kind == "law":
+        return _best_values(finding, workload, most)
+    if len(finding.table) == 1:
+        return Table([], [], [])
+    table, keys = finding.table, varying(finding.keys, finding.table)
+    plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table) and "metric" not in keys
+    if len(table) > FIRST and len(keys) > 1 and plain:
+        whole = _crossed(finding, keys, workload)
+        whole = whole if whole.head else _by_axis(finding, workload)
+        if whole.head or finding.kind == "curves":
+            return whole
+    same = _alike(finding, workload)
+    hidden = {row for rows, _ in same for row in rows[1:]}
+    kept = [row for row in range(len(table)) if row not in hidden]
+    if len(same) == 1 == len(kept):  # the sentence says it
+        return Table([], [], [])
+    rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
+    out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
+    every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
+    held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
+    shown = f"{held:,} of {every}; all are below."
+    effect, tested = EFFECTS.get(finding.kind, "difference"), ""
+    if P in out.head:
+        column = out.head.index(P)
+        texts = {line[column] for line in out.rows}
+        alone = texts == {p_text(0)}  # a column of one text is said below
+        out = without(out, column) if alone else out
+        tested = f" {f'All have p {p_text(0)}' if alone else 'p:'} of no {effect}, adjusted for all of them (Holm)."
+    return replace(out, note=shown + tested if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+
+
+def _alike(finding: Finding, workload: Workload) -> list[tuple[list[int], str]]:
+    """The rows that say the same, without an estimate, and what they are called as one."""
+    table, out = finding.table, list[tuple[list[int], str]]()
+    if "axis" in finding.keys or finding.kind == "search":
+        return out
+    said = [name for name in ("outcome", "low", "high", "needed", "needed_number", "p_holm") if name in table]
+    for _, part in table[table["estimate"].isna()].groupby(said, dropna=False, sort=False):
+        if len(part) > 1:
+            chosen = table.index.isin(part.index)
+            where = " and ".join(condition_words(one, workload) for one in conditions(table, chosen, finding.keys))
+            count = counted(len(part), NOUNS.get(finding.kind, "setting"))
+            out.append((np.flatnonzero(chosen).tolist(), f"{where} ({count})" if where else count))
+    return out
+
+
+def _of_search(finding: Finding, workload: Workload) -> Iterator[str]:
+    """What else the rows of a search tell: that each ran once, and which is the best by another metric."""
+    if finding.facts.get("one_draw"):
+        yield "Each ran once: small differences may be chance."
+    for name, (way, place) in finding.facts.get("elsewhere", {}).items():
+        where = f"in row {place}" if place <= len(finding.table) else "in none of these"
+        yield f"{capitalized(called(name, workload))} is {'highest' if way == 'max' else 'lowest'} {where}."
+
+
+def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
+    """The positions of the rows that matter most, in order: of a ranking the first ones, of tests those of the least
+    adjusted p, else some of each outcome."""
+    table = finding.table
+    if "p_holm" in table and table["p_holm"].notna().any():
+        return np.argsort(table["p_holm"].clip(lower=LEAST_P).to_numpy(), kind="stable")[:most].tolist()
+    if len(table) <= most:
+        return list(range(len(table)))
+    if table["outcome"].iloc[0] == Outcome.BEST:
+        return list(range(most))
+    if "axis" in finding.keys:  # all axes of a setting stand in one line
+        size = table["axis"].nunique()
+        values = table["estimate"].to_numpy(float).reshape(-1, size)
+        known, rows = np.isfinite(values).all(axis=1), np.arange(len(values))
+        ends = list(dict.fromkeys(row for line in values.T for row in _ends_first(rows[known], line, 2)))
+        rest = [row for row in rows[known] if row not in ends]
+        starts = [*ends, *spread(rest, most - min(most, len(ends))), *rows[~known]][:most]
+        return [size * first + row for first in sorted(starts) for row in range(size)]
+    outcomes = sorted(table["outcome"].value_counts().index, key=lambda one: one != Outcome.LOCATED)
+    groups = [np.flatnonzero((table["outcome"] == one).to_numpy()) for one in outcomes]
+    values = table["estimate"].to_numpy(float)
+    groups = groups[: most - 1]
+    room = [1 + (len(some) > 1 and np.isfinite(values[some]).any()) for some in groups[:1]] + [1] * (len(groups) - 1)
+    for _ in range(most - sum(room)):  # to the outcome that is shown least, by its share
+        place = max(range(len(groups)), key=lambda k: (room[k] < len(groups[k])) * len(groups[k]) / room[k])
+        room[place] += 1
+    return sorted(
+        int(row) for some, count in zip(groups, room, strict=True) for row in _ends_first(some, values, count)
+    )
+
+
+def _ends_first(rows: np.ndarray, values: np.ndarray, count: int) -> list[int]:
+    """So many of some rows: those of the smallest and the largest value, then others, evenly spaced."""
+    finite = rows[np.isfinite(values[rows])]
+    ends = [finite[values[finite].argmin()], finite[values[finite].argmax()]] if len(finite) and count > 1 else []
+    rest = [row for row in rows if row not in ends]
+    return [*dict.fromkeys(ends), *spread(rest, count - len(set(ends)))]
+
+
+def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
+    """The best values that a single law was fitted to, beside what the other settings forecast of each."""
+    (values,) = finding.tables.values()
+    over, every = finding.facts["over"], len(values)
+    values = values.iloc[spread(range(every), most)]
+    rows, unit = values.to_dict("records"), unit_of(finding.x, workload)
+    forecasts = [{**row, "estimate": row["law"], "low": row["law_low"], "high": row["law_high"]} for row in rows]
+    level = f"[{100 * finding.level:g} %]"
+    columns: list[Column] = [(axis_label(one, workload), True, list(map(in_short, values[one]))) for one in over]
+    best = or_outcome(with_intervals(rows, unit)[0], rows, finding)
+    columns.append((f"best {called(finding.x, workload)} {level}", True, best))
+    notes = list[str]()
+    if middle := finding.facts.get("middle"):  # else no law was fitted
+        columns.append((f"forecast by other settings {level}", True, with_intervals(forecasts, unit)[0]))
+        (law,), _ = with_intervals([middle], unit)
+        notes.append(f"The law gives {law} at {setting_text(middle['at'], workload)}.")
+    if every > len(rows):
+        notes.append(f"{len(rows)} of {counted(every, 'setting')}; all are in the CSV.")
+    return of_columns(columns, " ".join(notes))
+
+
+def _crossed(finding: Finding, keys: Sequence[str], workload: Workload) -> Table:
+    """A line for each value of one of two axes, a column for each of the other: the estimates, or else the outcomes.
+    Empty if that is no small table."""
+    table = finding.table
+    across, down = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))[:2]
+    values = {key: sorted(table[key].unique(), key=in_order) for key in (across, down)}
+    if len(keys) > 2 or len(values[down]) > FIRST or table.duplicated(list(keys)).any():
+        return Table([], [], [])
+    rows = table.to_dict("records")
+    shown, _ = with_intervals(rows, unit_of(finding.x if finding.kind in IN_X else finding.metric, workload))
+    texts = or_outcome(shown, rows, finding)
+    at = {(row[across], row[down]): text for row, text in zip(rows, texts, strict=True)}
+    columns: list[Column] = [(axis_label(down, workload), True, list(map(in_short, values[down])))]
+    for value in values[across]:
+        texts = [at.get((value, place), NOTHING) for place in values[down]]
+        columns.append((setting_text({across: value}, workload), True, texts))
+    head = capitalized(estimate_head(finding, workload))
+    out = of_columns(columns, f"{head} of all {counted(len(table), 'setting')}.")
+    return out if sum(max(map(len, texts)) for _, _, texts in columns) <= WIDE else Table([], [], [])
+
+
+def _by_axis(finding: Finding, workload: Workload) -> Table:
+    """A line for each value of the axis that tells most: the median and the range of estimates, if it tells much of
+    these, and how many settings have which outcome."""
+    table, kind = finding.table, finding.kind
+    plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
+    key = finding.x if plain else telling_axis(finding)
+    tells, values = told_by(finding, key), spread(sorted(table[key].dropna().unique(), key=in_order), FIRST)
+    if tells.max() < EXPLAINED and (table["outcome"] == Outcome.LOCATED).any():
+        return Table([], [], [])
+    parts = [table[table[key] == value] for value in values]
+    places = [part[np.isfinite(part["estimate"])] for part in parts]
+    unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
+    name = (f"{estimate_name(finding, workload)}: " if kind != "curves" else "") + "median (range across settings)"
+    head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
+    columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
+    if tells["rank"] >= EXPLAINED:
+        columns.append((head, True, [_range(one, unit) for one in places]))
+    words = {group.outcome: brief_words(finding, group, workload) for group in groups_of(finding)}
+    outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
+    for one in outcomes if table["outcome"].nunique() > 1 else ():
+        counts = [int((part["outcome"] == one).sum()) for part in parts]
+        columns.append((words[one], True, [str(count or "") for count in counts]))
+    some = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
+    others = [called(one, workload) for one in varying(finding.keys, table)]
+    every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
+    return of_columns(columns, f"All {every}, by {called(key, workload)}{some}; each is below.")
+
+
+def _range(table: pd.DataFrame, unit: str) -> str:
+    """The median of some estimates, and between what they lie, in digits that their errors leave."""
+    if not len(table):
+        return NOTHING
+    values, error = table["estimate"].quantile([0, 0.5, 1]), (table["high"] - table["low"]).median() / 2
+    low, middle, high = (f"{text}{unit}" for text in alike(*values, error=error))
+    return middle if low == high else f"{middle} ({low} to {high})"
