@@ -15,10 +15,10 @@ import pandas as pd
 
 import raysweep
 from benchmarks import pairs, regimes
-from benchmarks.pairs import bound, with_noise
+from benchmarks.pairs import with_noise
 from benchmarks.real_rows import ROWS, SETS
 from benchmarks.shares import markdown
-from benchmarks.surfaces import DRAWS, NOISES, SHAPES, SPAN
+from benchmarks.surfaces import DRAWS, NOISES, SHAPES, SPAN, bound
 from raysweep.fits.result import Status
 from raysweep.fits.surface.kernel import compressed
 from raysweep.fits.surface.law import Place, fit_law, held_out

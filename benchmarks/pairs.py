@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from benchmarks.surfaces import SPAN
+from benchmarks.surfaces import SPAN, bound
 from raysweep.fits.result import Status
 from raysweep.fits.surface.slice_places import slice_places
 
@@ -54,18 +54,6 @@ def with_noise(curve: np.ndarray, noise: str, draws: int, rng: np.random.Generat
     shape = (draws, *curve.shape)
     e = rng.standard_t(3, shape) / np.sqrt(3) if noise == "t3" else rng.standard_normal(shape)
     return curve + sd * e, draws * (2.0 if noise == "t3" else 1.0) / sd**2
-
-
-def bound(curve: Callable[..., np.ndarray], information: np.ndarray, axes: int) -> np.ndarray:
-    """Cramér and Rao's bound on the covariance of a place, where level and size of the curve are unknown too.
-
-    curve: of a move along each axis, at the cells of a slice.
-    """
-    moves = 1e-3 * np.eye(axes)
-    slopes = [(curve(*move) - curve(*-move)) / 2e-3 for move in moves]
-    columns = np.stack([*slopes, curve(*np.zeros(axes)), np.ones_like(information)], axis=-1)
-    fisher = columns.T @ (columns * information[:, None])
-    return np.asarray(np.linalg.inv(fisher + 1e-3 * np.eye(len(fisher)))[:axes, :axes])
 
 
 def measured(shape: str, noise: str, draws: int, number: int) -> pd.DataFrame:

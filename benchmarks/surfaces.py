@@ -26,13 +26,16 @@ line over the slices, with scatter. Noise is normal, Student's t with 3 degrees 
 height; its size is 5, 10, 30 or 100 % of the height one octave from the best value.
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
-those that are located. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth families are covered in
-more than they say. A hinge (level on one side, steep on the other) and the edge of stability are best at their bend,
-which smooth draws miss: places are moved towards it. A hinge is covered least all the same.
+those that are located, and as a ratio to that of an oracle who knows the family and the noise (Cramér and Rao's bound
+in each slice, whose level and size are unknown too). An oracle of a cliff knows the best value from where the cliff
+stands; a model of all families cannot. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth families
+are covered in more than they say. A hinge (level on one side, steep on the other) and the edge of stability are best at
+their bend, which smooth draws miss: places are moved towards it. A hinge is covered least all the same.
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
 curves and too small for kinks, in the same measure as intervals are.
 """
+ORACLE = "width / oracle's"
 SPAN = 8.0
 """Octaves of the axis."""
 SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -61,11 +64,24 @@ SIZES = ((6, 7), (24, 12))
 DRAWS = (1, 2, 3, 5)
 
 
+def bound(curve: Callable[..., np.ndarray], information: np.ndarray, axes: int) -> np.ndarray:
+    """Cramér and Rao's bound on the covariance of a place, where level and size of the curve are unknown too.
+
+    curve: of a move along each axis, at the cells of a slice.
+    """
+    moves = 1e-3 * np.eye(axes)
+    slopes = [(curve(*move) - curve(*-move)) / 2e-3 for move in moves]
+    columns = np.stack([*slopes, curve(*np.zeros(axes)), np.ones_like(information)], axis=-1)
+    fisher = columns.T @ (columns * information[:, None])
+    return np.asarray(np.linalg.inv(fisher + 1e-3 * np.eye(len(fisher)))[:axes, :axes])
+
+
 def simulated(
     shape: str, noise: str, share: float, size: tuple[int, int], draws: int, rng: np.random.Generator
-) -> tuple[Cells, np.ndarray, np.ndarray]:
-    """(cells, the best value of each slice; NaN where it has none, what its heights are multiplied by). Best values
-    follow a line over slices, with scatter; heights and levels differ by slice."""
+) -> tuple[Cells, np.ndarray, np.ndarray, np.ndarray]:
+    """(cells, the best value of each slice; NaN where it has none, what its heights are multiplied by, the standard
+    error of its best value for an oracle). Best values follow a line over slices, with scatter; heights and levels
+    differ by slice."""
     count, values = size
     x = np.linspace(0, SPAN, values)
     truth = SPAN / 2 + np.linspace(-1, 1, count) * rng.uniform(0.3, 1.5) + 0.3 * rng.standard_normal(count)
@@ -78,9 +94,13 @@ def simulated(
         if noise == "t3"
         else rng.standard_normal((draws, count, values))
     )
-    if noise == "growing":
-        e = e * (1 + 0.1 * np.maximum(curve, 0) / sd)
-    y = level[:, None] + curve + sd * e
+    growth = 1 + 0.1 * np.maximum(curve, 0) / sd if noise == "growing" else np.ones_like(curve)
+    y = level[:, None] + curve + sd * growth * e
+    information = draws * (2.0 if noise == "t3" else 1.0) / (sd * growth) ** 2
+    errors = [
+        bound(lambda move, s=s: gain[s] * SHAPES[shape](x - truth[s] - move), information[s], 1)[0, 0] ** 0.5
+        for s in range(count if turns else 0)
+    ]
     mean = y.mean(0)
     slices = np.repeat(np.arange(count), values)
     cells = Cells(
@@ -92,14 +112,15 @@ def simulated(
         error=np.full(mean.size, np.nan),
         diverged=np.zeros(mean.size, dtype=bool),
     )
-    return cells, truth if turns else np.full(count, np.nan), gain
+    unknown = np.full(count, np.nan)
+    return cells, truth if turns else unknown, gain, np.array(errors) if turns else unknown
 
 
 def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataFrame:
     """One surface: one row per slice."""
     shape, noise, share, size, draws, number = job
     rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size, draws])
-    cells, truth, gain = simulated(shape, noise, share, size, draws, rng)
+    cells, truth, gain, errors = simulated(shape, noise, share, size, draws, rng)
     surface = fit_surface(cells)
     found = [best(surface, s, low=0.0, high=SPAN, values=size[1]) for s in range(size[0])]
     low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
@@ -115,6 +136,7 @@ def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataF
             "decided": [one.status != Status.UNDETERMINED for one in found],
             "inside": (low <= truth) & (truth <= high),
             "width": high - low,
+            "ratio": (high - low) / (2 * 1.96 * errors),
             "turns": np.isfinite(truth),
             "expected": expected,
             "real": gain * (SHAPES | LEVEL_SHAPES)[shape](choice - truth),
@@ -123,16 +145,17 @@ def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataF
 
 
 def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Slices, share located, coverage of the decided ones, median width (octaves) of the located ones, and the mean
-    expected regret of the choice over its real one."""
+    """Slices, share located, coverage of the decided ones, median width of the located ones (octaves; over that of an
+    oracle), and the mean expected regret of the choice over its real one."""
     groups = table.groupby(by, sort=False) if by else [((), table)]
     lines = []
     for key, part in groups:
         decided = part[part["decided"]]
         names = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         covered = decided["inside"].mean() if part["turns"].any() else np.nan
-        width = part.loc[part["located"], "width"].median()
+        width, ratio = part.loc[part["located"], ["width", "ratio"]].median()
         shares = {"slices": len(part), "located": part["located"].mean(), "coverage": covered, "width": width}
+        shares |= {ORACLE: ratio} if part["turns"].any() else {}
         lines.append(names | shares | {"regret, expected / real": part["expected"].mean() / part["real"].mean()})
     return pd.DataFrame(lines)
 
