@@ -110,7 +110,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     if lead.alike and not lead.drive and not theory:
         begin.insert(NAMING, clause(finding, lead, workload, ENDS))
-    brief = [clause(replace(finding, meanings={}, question="?"), lead, workload, SIZES + 1)]
+    bare = replace(finding, meanings={}, question="?")
+    brief = unique(*(clause(bare, lead, workload, size) for size in (NAMING + 1, SIZES + 1)))
     if lead.outcome == Outcome.LOCATED:
         brief.append(f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}")
     else:
@@ -128,7 +129,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     says = unique(*theory, "")
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
-    for forms, said, more in product((*rules, begin, brief), says, extras):
+    for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
         for per, detail, first in product(unique(each, ""), range(DETAILS), forms):
             for at in [per] if per else wheres[detail]:
                 after = [] if per else rest(first)[detail]
