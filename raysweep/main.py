@@ -449,12 +449,12 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     terminal.open_streams()
     sys.excepthook = _traceback_without_credentials
-    signal_handlers.end_process()
     try:
         for argument in arguments:
             if "\0" in argument:  # only a caller in Python can pass one; no file name holds it
                 raise InputError(argument.partition("=")[0], "expected a text without NUL characters")
-        cli.main(arguments, prog_name="raysweep", standalone_mode=False)
+        with signal_handlers.ending_process():
+            cli.main(arguments, prog_name="raysweep", standalone_mode=False)
     except RaysweepError as error:
         terminal.say(str(error))
         sys.exit(2)

@@ -235,7 +235,7 @@ def call(capfd):
         patch.setattr(signal_handlers, "leave_on_signal", lambda code: None)
         # An interrupted command ends its process, never this one.
         patch.setattr(signal_handlers, "leave_soon", lambda: None)
-        patch.setattr(signal_handlers, "end_process", lambda: None)
+        patch.setattr(signal_handlers, "ending_process", contextlib.nullcontext)
         yield run
 
 

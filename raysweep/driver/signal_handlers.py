@@ -119,9 +119,14 @@ def received() -> bool:
     return _RECEIVED.is_set()
 
 
-def end_process() -> None:
-    """Let no later signal replace the code with which this process ends after `on_signals` was interrupted."""
+@contextlib.contextmanager
+def ending_process() -> Iterator[None]:
+    """Let no later signal replace the code with which this process ends if `on_signals` is interrupted in the block."""
     _PROCESS.set()
+    try:
+        yield
+    finally:
+        _PROCESS.clear()
 
 
 def _before_fork() -> None:

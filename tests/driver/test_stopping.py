@@ -131,8 +131,9 @@ def test_a_signal_amid_an_import_waits_until_its_locks_are_given_back(number):
 
 def test_a_second_signal_does_not_change_the_end_of_a_command():
     """Between the end of the driver and that of the command, while nobody hears signals any more."""
-    first = "import signal, threading\ndef amid(): signal_handlers.end_process(); signal.raise_signal(signal.SIGTERM)\n"
-    done = python(first + HELD + "signal.raise_signal(signal.SIGHUP)\nprint('goes on')")
+    first = "import signal, threading\ndef amid(): signal.raise_signal(signal.SIGTERM)\n"
+    held = HELD.replace("with ", "with signal_handlers.ending_process(), ")
+    done = python(first + held + "signal.raise_signal(signal.SIGHUP)\nprint('goes on')")
     assert (done.code, done.out, done.err) == (0, "stopped\ngoes on\n", "")
 
 
