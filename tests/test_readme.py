@@ -61,7 +61,7 @@ def test_the_demo_ends_with_the_quoted_answer(call, tmp_path, monkeypatch):
     done = ok(call("run", "transfer_phase_diagram", "--tracking-uri", "none"))
     block = README.split("    make demo\n")[1].split("\n![")[0]
     quoted = " ".join(" ".join(re.findall(r"^ {4}(.*)$", block, re.MULTILINE)).split())
-    assert "hurts above; zero effect for γ ≥ 1; theory within 0.14°" in quoted
+    assert "hurts above; zero effect for γ ≥ 1; theory agrees" in quoted
     for line in f"{done.out}\n{done.err}".splitlines():
         quoted = quoted.replace(" ".join(line.split()) or " ", " ")
     assert quoted.split() == []

@@ -134,6 +134,8 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     scale = np.log(values) if values.min() > 0 else values
     means = {key: scale.groupby(table[key]).transform("mean") for key in varied}
     key = max(varied, key=lambda one: means[one].var())
+    if not crossed(table, key, varied):
+        return None
     smallest, largest = table.loc[values.idxmin()], table.loc[values.idxmax()]
     alone = len(table) == table[key].nunique()
     if not (largest["low"] > smallest["high"] if alone else means[key].var() >= EXPLAINED * scale.var()):
@@ -145,6 +147,14 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     farther = float(np.ptp(values)) > (1 + FARTHER) * float(np.ptp(medians))
     first, last = zip(ends.index, ends.tolist(), strict=True)
     return Drive(key, first, last, one_way=one_way, medians=farther)
+
+
+def crossed(table: pd.DataFrame, key: str, keys: Sequence[str]) -> bool:
+    """Whether the values of an axis can be compared: most settings of the other axes are there at most of them. Axes
+    of which each of its values has one value do not count."""
+    others = [one for one in keys if one != key and table.groupby(key)[one].nunique(dropna=False).max() > 1]
+    settings = len(table.drop_duplicates(others)) if others else 1
+    return 2 * len(table) >= settings * table[key].nunique()
 
 
 def multiple(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, float] | tuple[()]:
@@ -234,7 +244,8 @@ def telling_axis(finding: Finding) -> str:
 
 
 def within(table: pd.DataFrame, outcome: str, keys: Sequence[str]) -> Condition | None:
-    """What the settings of an outcome have in common, though others have it too; None if most of all have it."""
+    """What the settings of an outcome have in common, though others have it too, by the axis of which they take the
+    fewest values, and of these the one that fewest settings share; None if most of all have it."""
     chosen, out = (table["outcome"] == outcome).to_numpy(), list[tuple[float, Condition]]()
     for key in varying(keys, table):
         values = table.loc[chosen, key].unique().tolist()

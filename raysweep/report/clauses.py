@@ -118,6 +118,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     if group.count > 1:
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
+        "means": f" (means {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
         "apart": f": {difference} standard deviations between seeds" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
@@ -176,15 +177,18 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         return f"{name}{times_words(*group.times, workload)}"
     if low == high:
         return f"{name}{low}{unit}"
-    about = f"about {name}{middle}{unit}"
-    if drive and drive.one_way and size < BRIEF and (moved[1] != middle or not group.alike):
+    pattern = moving_words(finding, workload, symbols=size >= NAMING)
+    if pattern and group.outcome == Outcome.LOCATED and not group.alike and ENDS < size < BRIEF:
+        return f"{name}{low} to {high}{unit} ({pattern})"
+    if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
         if size >= NAMING:
             along = workload.symbol(drive.key) or called(drive.key, workload)
             return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {along}"
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
-        start = about if group.alike else f"{name}{moved[0]}{unit} at {begin}"
-        return f"{start} ({way} to {moved[1]} at {end}{' in the median' * (drive.medians and not group.alike)})"
+        median = " in the median" * (drive.medians and not group.alike)
+        return f"{name}{moved[0]}{unit} at {begin} ({way} to {moved[1]} at {end}{median})"
+    about = f"about {name}{middle}{unit}"
     across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
     sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)
     if group.span and group.error > 0 and group.outcome == Outcome.LOCATED:
@@ -197,10 +201,22 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"
 
 
+def moving_words(finding: Finding, workload: Workload, symbols: bool) -> str:
+    """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
+    they do so along fewer than two."""
+    ways: dict[str, list[str]] = {"rising": [], "falling": []}
+    for move in finding.moves:
+        if bool(move.rises) != bool(move.falls) and not (move.both or move.open or move.by_bounds):
+            name = called(move.key, workload)
+            ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
+    said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
+    return ", ".join(said) * (sum(map(len, ways.values())) > 1)
+
+
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
     """The verb and the place: "is about 60°", or what the places do along the axis that drives them."""
     drive = group.drive
-    if not drive or group.alike or size >= BRIEF:
+    if not drive or group.alike or size >= BRIEF or moving_words(finding, workload, symbols=True):
         return f"is {place_words(finding, group, workload, size)}"
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     first, last = (f"{text}{unit}" for text in alike(drive.first[1], drive.last[1], error=group.error))

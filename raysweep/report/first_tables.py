@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import EXPLAINED, conditions, groups_of, telling_axis, told_by
+from raysweep.analyses.counts import EXPLAINED, conditions, crossed, groups_of, telling_axis, told_by
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
@@ -16,10 +16,11 @@ from raysweep.phrases import counted
 from raysweep.report.clauses import as_said, brief_words, condition_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import EFFECTS, IN_X, NOUNS
+from raysweep.report.phrases import EFFECTS, NOUNS
 from raysweep.report.tables import (
     LEAST_P,
     NOTHING,
+    SHORT,
     Column,
     P,
     Table,
@@ -28,9 +29,10 @@ from raysweep.report.tables import (
     of_columns,
     or_outcome,
     p_text,
+    setting_column,
     table_of,
+    units,
     with_intervals,
-    without,
 )
 from raysweep.workloads.declaration import Workload
 
@@ -40,6 +42,7 @@ COUNTED = 4
 """The most outcomes that a table counts."""
 WIDE = 76
 """The most letters of a line of a crossed table."""
+NO_TABLE = Table([], [], [])
 
 
 def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Table:
@@ -50,32 +53,43 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if finding.keys == ["axis"] and finding.kind == "law":
         return _best_values(finding, workload, most)
     if len(finding.table) == 1:
-        return Table([], [], [])
+        return NO_TABLE
     table, keys = finding.table, varying(finding.keys, finding.table)
-    plain = table["outcome"].iloc[0] != Outcome.BEST and not {"axis", "p_holm"} & set(table) and "metric" not in keys
+    plain = table["outcome"].iloc[0] != Outcome.BEST and "axis" not in table and "metric" not in keys
     if len(table) > FIRST and len(keys) > 1 and plain:
-        whole = _crossed(finding, keys, workload)
-        whole = whole if whole.head else _by_axis(finding, workload)
+        whole = _crossed(finding, workload)
+        if not whole.head and "p_holm" not in table:
+            whole = _by_axis(finding, workload)
         if whole.head or finding.kind == "curves":
             return whole
     same = _alike(finding, workload)
     hidden = {row for rows, _ in same for row in rows[1:]}
     kept = [row for row in range(len(table)) if row not in hidden]
     if len(same) == 1 == len(kept):  # the sentence says it
-        return Table([], [], [])
+        return NO_TABLE
     rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
     held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
     shown = f"{held:,} of {every}; all are below."
-    effect, tested = EFFECTS.get(finding.kind, "difference"), ""
     if P in out.head:
         column = out.head.index(P)
-        texts = {line[column] for line in out.rows}
-        alone = texts == {p_text(0)}  # a column of one text is said below
-        out = without(out, column) if alone else out
-        tested = f" {f'All have p {p_text(0)}' if alone else 'p:'} of no {effect}, adjusted for all of them (Holm)."
-    return replace(out, note=shown + tested if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+        alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
+        out, shown = _without(out, column) if alone else out, f"{shown} {_p_note(finding, 0 if alone else None)}"
+    return replace(out, note=shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+
+
+def _p_note(finding: Finding, most: float | None) -> str:
+    """What p tests, and for how many settings it is adjusted. most: of the rows shown, if no column has theirs."""
+    effect, head = EFFECTS.get(finding.kind, "difference"), "p"
+    if most is not None:
+        head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
+    return f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
+
+
+def _without(table: Table, column: int) -> Table:
+    head, *rows = ([*line[:column], *line[column + 1 :]] for line in (table.head, *table.rows))
+    return replace(table, head=head, rows=rows, numbers=[*table.numbers[:column], *table.numbers[column + 1 :]])
 
 
 def _alike(finding: Finding, workload: Workload) -> list[tuple[list[int], str]]:
@@ -157,30 +171,38 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
         columns.append((f"forecast by other settings {level}", True, with_intervals(forecasts, unit)[0]))
         (law,), _ = with_intervals([middle], unit)
         notes.append(f"The law gives {law} at {setting_text(middle['at'], workload)}.")
+        inside, scored = finding.facts["one_out"].values()
+        notes.append(f"{inside} of {counted(scored, 'best value')} lie as the other settings forecast.")
     if every > len(rows):
-        notes.append(f"{len(rows)} of {counted(every, 'setting')}; all are in the CSV.")
+        notes.append(f"{len(rows)} of {counted(every, 'setting')} are shown; all are in the CSV.")
     return of_columns(columns, " ".join(notes))
 
 
-def _crossed(finding: Finding, keys: Sequence[str], workload: Workload) -> Table:
-    """A line for each value of one of two axes, a column for each of the other: the estimates, or else the outcomes.
-    Empty if that is no small table."""
-    table = finding.table
-    across, down = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))[:2]
-    values = {key: sorted(table[key].unique(), key=in_order) for key in (across, down)}
-    if len(keys) > 2 or len(values[down]) > FIRST or table.duplicated(list(keys)).any():
-        return Table([], [], [])
-    rows = table.to_dict("records")
-    shown, _ = with_intervals(rows, unit_of(finding.x if finding.kind in IN_X else finding.metric, workload))
-    texts = or_outcome(shown, rows, finding)
-    at = {(row[across], row[down]): text for row, text in zip(rows, texts, strict=True)}
-    columns: list[Column] = [(axis_label(down, workload), True, list(map(in_short, values[down])))]
-    for value in values[across]:
-        texts = [at.get((value, place), NOTHING) for place in values[down]]
-        columns.append((setting_text({across: value}, workload), True, texts))
+def _crossed(finding: Finding, workload: Workload) -> Table:
+    """A line for each setting of all axes but one, a column for each value of that one: the estimates, or else the
+    outcomes; of tests those that have a place. Empty if that is no small table."""
+    every, tested = finding.table, "p_holm" in finding.table
+    table = every[every["outcome"] == Outcome.LOCATED] if tested else every
+    keys, rows = varying(finding.keys, table), table.to_dict("records")
+    if len(table) <= FIRST or table.duplicated(keys).any():
+        return NO_TABLE
+    texts = or_outcome(with_intervals(rows, units(finding, workload)[0])[0], rows, finding)
     head = capitalized(estimate_head(finding, workload))
-    out = of_columns(columns, f"{head} of all {counted(len(table), 'setting')}.")
-    return out if sum(max(map(len, texts)) for _, _, texts in columns) <= WIDE else Table([], [], [])
+    some = f"{len(table)} of " if tested else "all "
+    tests = f" {_p_note(finding, table['p_holm'].max())}" if tested else ""
+    for across in sorted(keys, key=lambda key: (key == finding.x, table[key].nunique())):
+        down = [key for key in keys if key != across]
+        lines = table[down].drop_duplicates().to_dict("records")
+        lines.sort(key=lambda line: [in_order(value) for value in line.values()])
+        at = {tuple(row[key] for key in (*down, across)): text for row, text in zip(rows, texts, strict=True)}
+        columns = [setting_column(finding, lines, down, workload)]
+        for value in sorted(table[across].unique(), key=in_order):
+            shown = [at.get((*line.values(), value), NOTHING) for line in lines]
+            columns.append((setting_text({across: value}, workload), True, shown))
+        first, *others = (max(map(len, shown)) for _, _, shown in columns)
+        if len(lines) <= FIRST and min(first, SHORT) + sum(others) <= WIDE:  # settings of several axes break into lines
+            return of_columns(columns, f"{head} of {some}{counted(len(every), 'setting')}.{tests}")
+    return NO_TABLE
 
 
 def _by_axis(finding: Finding, workload: Workload) -> Table:
@@ -190,13 +212,14 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     plain = finding.x in finding.keys and (table["outcome"] == Outcome.MEASURED).all()
     key = finding.x if plain else telling_axis(finding)
     tells, values = told_by(finding, key), spread(sorted(table[key].dropna().unique(), key=in_order), FIRST)
-    if tells.max() < EXPLAINED and (table["outcome"] == Outcome.LOCATED).any():
-        return Table([], [], [])
+    located = (table["outcome"] == Outcome.LOCATED).any()
+    if (tells.max() < EXPLAINED and located) or not crossed(table, key, varying(finding.keys, table)):
+        return NO_TABLE
     parts = [table[table[key] == value] for value in values]
     places = [part[np.isfinite(part["estimate"])] for part in parts]
-    unit = unit_of(finding.x if kind in IN_X else finding.metric, workload)
-    name = (f"{estimate_name(finding, workload)}: " if kind != "curves" else "") + "median (range across settings)"
-    head, unit = (name, unit) if unit == "°" else (f"{name}{f' in{unit}' if unit else ''}", "")
+    unit, in_head = units(finding, workload)
+    name = f"{estimate_name(finding, workload)}: " if kind != "curves" else ""
+    head = f"{name}median (range across settings){in_head}"
     columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
     if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))

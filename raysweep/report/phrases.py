@@ -167,7 +167,7 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
     "curves": {
         Outcome.HIGHER: "{of}{positive}",
         Outcome.LOWER: "{of}{negative}",
-        Outcome.UNCLEAR: "{of}no clear difference",
+        Outcome.UNCLEAR: "{of}no clear difference{means}",
         Outcome.NO_EFFECT: "{of}zero effect",
     },
 }
@@ -265,7 +265,7 @@ LAWS: Mapping[str, tuple[str, str]] = {
 ERR_ALIKE = "Points share their seeds, so they err alike."
 """What a reader must know of points that lie to one side of theory."""
 
-MOVED = " Points are moved along the law to one value of each other axis."
+MOVED = " Points are moved along the law to what stands above their panel."
 """What the points of a law over several axes are."""
 
 LOG_LOG, DODGED = ("engines", "power_law"), ("engines", "r_squared", "regime")

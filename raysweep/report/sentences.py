@@ -26,6 +26,7 @@ from raysweep.report.clauses import (
     brief_words,
     clause,
     condition_words,
+    moving_words,
     needed_words,
     of_each,
     place_words,
@@ -55,8 +56,10 @@ from raysweep.workloads.declaration import Workload
 MOST = 25
 """Words of a sentence."""
 AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
-SIZES, DETAILS = 6, 5
+SIZES, DETAILS = 6, 6
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
+FEW = 0.1
+"""Others that are at most this share of all settings may be left out beside how many the leading ones are."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -127,10 +130,13 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     rest = cache(lambda first: _others(first, others, finding, workload))
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")
+    moving = lead.outcome == Outcome.LOCATED and not lead.alike and moving_words(finding, workload, symbols=True)
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
+    # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
-        for per, detail, first in product(unique(each, ""), range(DETAILS), forms):
+        for per, detail, first in product(unique(each, ""), range(DETAILS if moving else DETAILS - 1), forms):
             for at in [per] if per else wheres[detail]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
@@ -138,7 +144,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
                     return text
     text = _fitting(*(first + at for first in brief for at in wheres[0]))
     plain = f"{brief[0]} in {lead.count:,} of {len(finding.table):,}"
-    return _cut(unique(text, text if which(finding, lead, workload) else plain), others, rest(text)[-1])
+    return _cut(unique(text, text if which(finding, lead, workload) else plain), others, rest(text)[-2])
 
 
 def _cut(texts: Sequence[str], others: Sequence[Group], parts: Sequence[str]) -> str:
@@ -168,21 +174,27 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [[""]] * DETAILS
+    if every == lead.count and lead.drive and lead.drive.medians:  # what medians do, single settings need not
+        return [[f" across {counted(every, noun)}", ""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
     in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
-    counted_alone = {*AT_EDGE} <= {group.outcome for group in others}
-    every_named = others and not counted_alone and all(which(finding, group, workload) for group in others)
+    alone = [f" in {some}", f" in {lead.count:,} of {every:,}"] * (1 - lead.count / every <= FEW)
+    both_edges = {*AT_EDGE} <= {group.outcome for group in others}
+    edges = _at_edges(finding, workload) if both_edges else ""
+    every_named = others and bool(edges) == both_edges and all(which(finding, group, workload) for group in others)
     # of two kinds of settings one is plain
-    left = [""] * (len(others) == 1 and not (where and finding.kind in BEST_PLACES))
+    plain = len(others) == 1 and not (where and finding.kind in BEST_PLACES)
+    left = [""] * (plain or (len(others) == 2 and bool(edges)))
     in_brief = unique(where or part, *left) if every_named else in_all
-    return [in_brief, in_brief, in_brief if all(group.count == 1 for group in others) else in_all, in_all, in_all]
+    few = in_brief if all(group.count == 1 for group in others) else in_all
+    return [in_brief, in_brief, few, in_all, in_all, alone]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
     """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
-    words, and with counts of several, of all. first: what the leading ones say."""
+    words, and with counts of several, of all; at last nothing. first: what the leading ones say."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     edges = [group for group in groups if group.outcome in AT_EDGE]
     for group in groups:
@@ -199,10 +211,18 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         single = named if group.count == 1 else count
         forms = [text + named, shortest + named, shortest + single, shortest + count, least + count]
         if len(edges) > 1 and group in edges:
-            forms = [f"{EDGES} in {sum(one.count for one in edges)}" * (group is edges[0])] * DETAILS
-        for said, form in zip(out, forms, strict=True):
+            count, shared = f" in {sum(one.count for one in edges)}", _at_edges(finding, workload)
+            forms = [f"{EDGES}{which}" * (group is edges[0]) for which in (*[shared or count] * 2, *[count] * 3)]
+        for said, form in zip(out, forms, strict=False):
             said.append(form)
     return out
+
+
+def _at_edges(finding: Finding, workload: Workload) -> str:
+    """Which settings have their best value at either edge: " for γ = 0.1 or 0.8"; empty if that is no condition."""
+    chosen = finding.table["outcome"].isin(AT_EDGE).to_numpy()
+    where = " and ".join(condition_words(one, workload) for one in conditions(finding.table, chosen, finding.keys))
+    return f" for {where}" * bool(where)
 
 
 def _in_common(finding: Finding, group: Group, workload: Workload) -> str:

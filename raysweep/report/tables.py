@@ -59,13 +59,16 @@ def table_of(
     rows = finding.table.iloc[list(chosen)].to_dict("records")
     if "axis" in finding.keys:
         return of_columns(_pivoted(finding, rows, workload))
-    unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
+    unit, _ = units(finding, workload)
     called_so = [(names or {}).get(row, "") for row in chosen]
-    settings = _settings(finding, rows, varying(finding.keys, finding.table), workload, called_so)
-    status = _status(rows, finding)
+    settings = setting_column(finding, rows, varying(finding.keys, finding.table), workload, called_so)
+    status, needed = _status(rows, finding), [needed_words(row, finding, workload) for row in rows]
     shown, theory = with_intervals(rows, unit)
     if not any(status):
         shown = or_outcome(shown, rows, finding)
+        if not all(needed):  # a column would be empty for most
+            shown = [f"{text}; needs {more}" if more else text for text, more in zip(shown, needed, strict=True)]
+            needed = []
     return of_columns(
         [
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
@@ -74,7 +77,7 @@ def table_of(
             *_tested(finding, rows),
             ("status", False, status),
             ("theory", True, theory),
-            ("needs", False, [needed_words(row, finding, workload) for row in rows]),
+            ("needs", False, needed or [NOTHING] * len(rows)),
         ]
     )
 
@@ -93,7 +96,7 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
     by_axis = [[row for row in rows if row["axis"] == axis] for axis in axes]
     keys = varying([key for key in finding.keys if key != "axis"], finding.table)
     if keys:
-        yield _settings(finding, by_axis[0], keys, workload)
+        yield setting_column(finding, by_axis[0], keys, workload)
     for axis, part in zip(axes, by_axis, strict=True):
         pair = finding.kind == "joint_optimum"
         unit = unit_of(axis, workload) if pair else ""
@@ -111,7 +114,7 @@ def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workloa
     ]
 
 
-def _settings(
+def setting_column(
     finding: Finding,
     rows: Sequence[Mapping[str, Any]],
     keys: Sequence[str],
@@ -155,12 +158,14 @@ def _tested(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> list[Column]
 
 
 def p_text(value: float) -> str:
+    """An adjusted p, or that it is smaller than `LEAST_P`."""
     return f"< {LEAST_P:f}".rstrip("0") if value < LEAST_P else number(value, 2)
 
 
-def without(table: Table, column: int) -> Table:
-    head, *rows = ([*line[:column], *line[column + 1 :]] for line in (table.head, *table.rows))
-    return replace(table, head=head, rows=rows, numbers=[*table.numbers[:column], *table.numbers[column + 1 :]])
+def units(finding: Finding, workload: Workload) -> tuple[str, str]:
+    """The unit of estimates that stands behind each of them, "°", and the one in their head: " in epochs"."""
+    unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
+    return (unit, "") if unit == "°" else ("", f" in{unit}" * bool(unit))
 
 
 def estimate_name(finding: Finding, workload: Workload) -> str:
@@ -171,7 +176,7 @@ def estimate_head(finding: Finding, workload: Workload) -> str:
     interval_of = (
         f" [{100 * finding.level:g} % interval]" if finding.table[["low", "high"]].notna().any(axis=None) else ""
     )
-    return f"{estimate_name(finding, workload)}{interval_of}"
+    return f"{estimate_name(finding, workload)}{units(finding, workload)[1]}{interval_of}"
 
 
 def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:

@@ -23,8 +23,7 @@ def test_the_example_finds_both_best_rates_and_prints_what_stands_below_it(capsy
     exec(code, names)
     assert capsys.readouterr().out == printed
     table = names["found"].table.set_index("width")
-    for width in (64, 256):
-        assert table.loc[width, "low"] < 0.1 / width < table.loc[width, "high"]
+    assert all(table.loc[width, "low"] < 0.1 / width < table.loc[width, "high"] for width in (64, 256))
 
 
 def test_every_source_and_option_of_the_import_stands_on_the_page():

@@ -10,7 +10,7 @@ import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.counts import Drive, Way, driven, groups_of, telling_axis, ways
-from raysweep.analyses.finding import Finding, Outcome, as_table
+from raysweep.analyses.finding import Finding, Move, Outcome, as_table
 from raysweep.report.first_tables import first_table
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
@@ -96,6 +96,18 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert table.note == "Changes sign at [95 % interval] of all 24 settings."
     few = replace(finding, table=finding.table.head(4))
     assert first_table(few, TRANSFER).head[1] == "changes sign at [95 % interval]"
+    tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
+    table = first_table(tests, TRANSFER)  # those with a place, of three axes
+    assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])
+    assert table.note.endswith("of 12 of 20 settings. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")
+
+
+def test_a_sentence_says_along_which_axes_places_move():
+    moves = [Move("depth", 1, 5, 4, 0, 0, 0), Move("gamma", 0.2, 0.8, 0, 3, 0, 0), Move("noise", 0, 1, 1, 0, 0, 1)]
+    said = sentence(zeros(below_one, moves=moves), TRANSFER)
+    assert " 10° to 50° (rising with depth, falling with target samples per dimension), helps above;" in said
+    each_by_itself = "gamma == 0.2 or (depth == 1 and gamma < 1)"
+    assert driven(zeros(below_one).table.query(each_by_itself), ["gamma", "depth"]) is None
 
 
 def test_findings_of_one_question_have_headings_of_their_own():
@@ -134,12 +146,11 @@ def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind):
         rows = [{"gamma": k, "depth": 1, "axis": "depth", "outcome": outcome, "estimate": 1.0 * k} for k in (1, 2, 3)]
         other = [*rows, {**rows[0], "gamma": 4, "outcome": Outcome.UNDECIDED}]
         tables = [as_table(one, keys) for one in (rows, other, rows[:1])]
-        for words, table, x in itertools.product([9, 16, 30], tables, ["gamma", "long"][: 1 + (kind != "curves")]):
+        axes = ["gamma", "long"][: 1 + (kind != "curves")]
+        for words, table, x, asked in itertools.product([12, 30], tables, axes, ("Where?", "")):
             workload = replace(TRANSFER, metrics=(Metric("long", "", label=" ".join(["very"] * words)),))
-            finding = Finding(kind, "b", table, "long", x, keys, facts=facts)
-            for asked in ("Where?", ""):
-                said = sentence(replace(finding, question=asked), workload)
-                assert 0 < len(said.split()) <= MOST
+            finding = Finding(kind, "b", table, "long", x, keys, asked, facts=facts)
+            assert 0 < len(sentence(finding, workload).split()) <= MOST
 
 
 def test_a_sentence_begins_with_what_most_settings_say():
@@ -158,7 +169,7 @@ def test_estimates_that_their_intervals_do_not_tell_apart_are_about_one_value():
         ]
         return sentence(Finding("boundary", "b", as_table(rows, ["gamma"]), "", "overlap_angle", ["gamma"]), TRANSFER)
 
-    assert "changes sign at an overlap angle of about 42° (rising to 43° at γ = 3) in all 3" in located(0.5)
+    assert "changes sign at an overlap angle of 41° at γ = 1 (rising to 43° at γ = 3) in all 3" in located(0.5)
     assert "an overlap angle of about 42° (95 % intervals: 36° to 48°) in all 3" in located(5)
 
 
@@ -196,8 +207,5 @@ def test_an_interval_far_smaller_than_its_place_is_seen():
     ends = ("estimate", "low", "high")
     rows = [dict(zip(ends, one, strict=True)) for one in ((-0.022, -0.026, -0.017), (-0.0018, -0.0034, -0.0003))]
     assert with_intervals(rows, "")[0] == ["-0.022 [-0.026, -0.017]", "-0.0018 [-0.0034, -0.0003]"]  # not 0.000
-
-
-def test_long_whole_numbers_are_short_unless_they_are_hardly_apart():
-    values = (1_073_741_824, 214_663_680, 1_000_000_001, 524_288)
+    values = (1_073_741_824, 214_663_680, 1_000_000_001, 524_288)  # short unless they are hardly apart
     assert [*map(in_short, values)] == ["1.074e9", "2.147e8", "1,000,000,001", "524,288"]

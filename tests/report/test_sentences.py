@@ -28,13 +28,10 @@ def beside(difference):
     )
 
 
-def test_a_curve_beside_another_is_called_what_the_space_calls_its_side():
+def test_a_curve_beside_another_is_called_what_the_space_calls_its_side_and_the_other_by_its_label():
     above, below = (sentence(beside(size), TRANSFER) for size in (1.0, -1.0))
     assert above == "Risk after fine-tuning: it costs in all 6 cells."
     assert below == "Risk after fine-tuning: it pays in all 6 cells."
-
-
-def test_a_figure_calls_the_other_metric_by_its_label():
     ((_, figure, caption),) = drawn(beside(1.0), TRANSFER)
     named = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     assert "risk from scratch" in named
@@ -105,18 +102,15 @@ def test_laws_are_powers_in_as_many_settings_as_have_one():
         "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises for γ ≤ 0.4; undecided in 3."
     )
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
-    assert laws(every) == (
-        "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises in 8, goes as K^1."
-    )
+    said = "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises in 8, goes as K^1."
+    assert laws(every) == said
 
 
 def test_no_law_says_what_it_takes_or_which_axes_vary_together():
     none = {"N": [UNDECIDED] * 2, "D": [UNDECIDED] * 2}
     asked = "How does the best lr for loss scale with N and D?"
     assert laws(none, needed=Needed.MORE_X) == f"{asked} Not yet known (needs more values of lr)."
-    assert laws(none, reason=Reason.AXES_TOGETHER) == (
-        f"{asked} Not yet known in both settings; N and D vary together."
-    )
+    assert laws(none, reason=Reason.AXES_TOGETHER) == f"{asked} Not yet known in both settings; N and D vary together."
 
 
 def ranking(values, *outcomes):
