@@ -38,8 +38,8 @@ UNIT_ROWS = 3.0
 # Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
 # for a shape: then places are located in pure noise.
 START, ROUNDS = 3, 6
-# The prior standard deviation of the logarithm by which noise grows from the middle of an axis to its end. (Step Law's
-# grows by a factor of 7 towards high rates, in standard deviations.)
+FINEST = 1 / 12  # of the range of a slice: lines nearer together take the noise of its lowest cells for a kink
+# Prior sd of the log by which noise grows from mid-axis to its end. (Step Law's grows 7-fold towards high rates.)
 DRIFT = 1.0
 FEW = 2  # draws a cell up to which only the other cells say how large the noise is
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
@@ -143,9 +143,9 @@ class Surface:
         self.bends = np.ones(self.x.shape[-1] * len(KNOTS))
 
     def _usual_gap(self, axis: int) -> float:
-        """The median gap between the values of an axis in a slice; slices may have values of their own."""
+        """The median gap between the values of an axis in a slice, at least `FINEST`; slices may have own values."""
         gaps = [np.diff(np.unique(x[mask, axis].round(6))) for x, mask in zip(self.x, self.mask, strict=True)]
-        usual = [float(np.median(gap)) for gap in gaps if len(gap)]
+        usual = [max(float(np.median(gap)), FINEST * float(gap.sum())) for gap in gaps if len(gap)]
         return float(np.median(usual)) if usual else 1.0
 
     @property

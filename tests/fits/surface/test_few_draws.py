@@ -16,13 +16,13 @@ pytestmark = pytest.mark.simulation  # of the fits alone: where they change
 RATES = np.geomspace(1e-4, 1e-1, 11)
 
 
-def runs(best, noise=0.02, curve=0.1, seed=0):
+def runs(best, noise=0.02, curve=0.1, seed=0, rates=RATES):
     """One run per rate and slice of a parabola in the logarithm of the rate."""
     rng = np.random.default_rng(seed)
     lines = [
         {"lr": rate, "size": size, "loss": 2 + curve * np.log(rate / place) ** 2 + noise * rng.standard_normal()}
         for size, place in enumerate(best)
-        for rate in RATES
+        for rate in rates
     ]
     return pd.DataFrame(lines)
 
@@ -80,15 +80,16 @@ def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it():
     assert decided[0.01] <= 8
 
 
-@pytest.mark.parametrize("values", [5, 7])
-def test_few_values_with_little_noise_locate_the_best(values):
+@pytest.mark.parametrize(
+    ("rates", "best", "noise"),
+    [(RATES[:9:2], BEST, 0.02), (RATES[2:9], BEST, 0.02), (np.geomspace(1e-4, 1e-1, 60), BEST[3:4], 0.1)],
+)
+def test_few_values_with_little_noise_and_many_with_more_locate_the_best(rates, best, noise):
     inside = []
     for seed in range(20):
-        frame = runs(BEST, seed=seed)
-        frame = frame[frame["lr"].isin(RATES[:: 10 // (values - 1)][:values] if values == 5 else RATES[2:9])]
-        table = fit_few_draws(frame, "lr", "loss", ["size"]).table
-        assert (table["status"] == Status.LOCATED).sum() >= 5
-        inside += (table["low"].lt(BEST) & table["high"].gt(BEST)).tolist()
+        table = fit_few_draws(runs(best, noise, seed=seed, rates=rates), "lr", "loss", ["size"]).table
+        assert (table["status"] == Status.LOCATED).mean() > 0.8
+        inside += (table["low"].lt(best) & table["high"].gt(best)).tolist()
     assert np.mean(inside) > 0.9
 
 
@@ -105,8 +106,7 @@ def test_a_flat_slice_among_others_has_no_best_value():
 
 
 def test_nothing_is_located_on_fewer_than_five_values():
-    four = runs(BEST)
-    four = four[four["lr"].isin(RATES[3:7])]
+    four = runs(BEST, rates=RATES[3:7])
     assert set(fit_few_draws(four, "lr", "loss", ["size"]).table["reason"]) == {Reason.TOO_FEW_POINTS}
     single = runs(BEST)[lambda frame: (frame["size"] > 0) | (frame["lr"] == RATES[0])]  # one slice has one value
     assert fit_few_draws(single, "lr", "loss", ["size"]).table["reason"].tolist() == [Reason.TOO_FEW_POINTS] + [""] * 5
