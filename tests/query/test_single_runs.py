@@ -59,14 +59,11 @@ def test_a_seed_that_all_cells_share_is_one_draw():
 
 def test_given_errors_take_the_place_of_draws():
     one = runs()
-    one = one[one["width"] == 1]
-    known = raysweep.analyse(
-        one, "gain:maximize", "length", questions=[{"boundary": {"x": "length"}}], error="error"
-    ).table
+    one, asked = one[one["width"] == 1], {"questions": [{"boundary": {"x": "length"}}], "error": "error"}
+    known = raysweep.analyse(one, "gain:maximize", "length", **asked).table
     assert known["outcome"].tolist() == [Outcome.LOCATED]
     assert known["low"][0] < TURNS[1] < known["high"][0]
-    wide = one.assign(error=3.0)
-    unsure = raysweep.analyse(wide, "gain:maximize", "length", questions=[{"boundary": {"x": "length"}}], error="error")
+    unsure = raysweep.analyse(one.assign(error=3.0), "gain:maximize", "length", **asked)
     assert Outcome.LOCATED not in set(unsure.table["outcome"])
 
 
@@ -85,6 +82,8 @@ def test_a_value_of_zero_beside_a_logarithmic_axis_is_not_passed_over():
     zero = frame.drop_duplicates("width").assign(length=0.0, loss=lambda rows: rows["loss"] - 5)
     both = pd.concat([frame, zero])
     assert (answered(both, "optimum", "loss")["outcome"] != Outcome.LOCATED).all()
+    worst = pd.concat([frame, zero.assign(loss=9.0)])
+    assert (answered(worst, "optimum", "loss")["outcome"] == Outcome.LOCATED).all()
     best = raysweep.analyse(both, "loss", ["length", "width"], questions=[{"best": {}}]).table
     assert best["length"].head(5).tolist() == [0.0] * 5
     assert np.isfinite(best["low"]).all()

@@ -13,7 +13,7 @@ from raysweep.analyses.finding import Finding
 from raysweep.analyses.outcomes import with_outcomes
 from raysweep.analyses.places import EVERYWHERE, FITTED, HALVED, curves_and_places, places_finding
 from raysweep.analyses.question import Analysis, Question
-from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, with_choice
+from raysweep.analyses.rows import edges_of, groups, is_exact, is_logarithmic, with_choice, zero_may_be_best
 from raysweep.fits.completed import completed_rows
 from raysweep.fits.optimum import fit_optimum
 from raysweep.fits.processes import mapped
@@ -30,7 +30,7 @@ def run(question: Question) -> Finding:
     keys = question.keys(x)
     frame = with_choice(question.rows, x, keys)
     log, exact, at = is_logarithmic(frame, x, workload), is_exact(frame, metric), question.read_at("optimum")
-    errors, beside_zero = question.error_in(frame), log and bool((frame[x] == 0).any())
+    errors, beside_zero = question.error_in(frame), log and zero_may_be_best(frame, x, metric, keys, turn)
     # A surface in log has no place for 0, which the other fit compares with the best of the rest.
     if not exact and not beside_zero and (errors or has_few_draws(frame, x, metric, keys)):
         fit = fit_few_draws(frame, x, metric, keys, at, turn=turn, logarithmic=log, error=errors)
