@@ -199,7 +199,7 @@ def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str
         whole = (seeds >= 0) & (seeds < 2**63) & (seeds % 1 == 0)
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
-        if positions.any() and seeds.is_unique and cells.nunique() > 1:
+        if seeds.is_unique and cells.nunique() > 1:
             return positions  # the seeds number the runs: no draw is shared by two cells
         seeds = seeds.astype(np.int64)
     alike = pd.DataFrame({"cell": cells, "seed": seeds if seed or repeats else 0})

@@ -325,8 +325,8 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
             group = next((one for one in groups if one.outcome == Outcome.LOCATED), None)
             name, whose = called(part.x, workload), of * (not parts)
             text = f"the best {name}{whose} is {place_words(part, group, workload, size) if group else 'not found'}"
-            if len(groups) == 1 and groups[0].outcome in (Outcome.IMPROVES, Outcome.DEGRADES):
-                text = CLAUSES["optimum"][groups[0].outcome].format(x=name, for_metric=whose)
+            if len(groups) == 1 and (said := CLAUSES["optimum"].get(groups[0].outcome)) and not group:
+                text = said.format(x=name, for_metric=whose, metric=called(finding.metric, workload))
             if group and len(table) > 1:
                 text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"
             parts.append(text)

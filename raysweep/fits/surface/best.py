@@ -97,7 +97,7 @@ def _read(
 
     mean: (points,), the curve whose lowest point is compared with the edges.
     """
-    tail, lowest = (1 - level) / 2, int(np.argmin(mean))
+    tail, lowest, inner = (1 - level) / 2, int(np.argmin(mean)), len(points) // 10  # points from an edge
     rises = [f[:, edge] - f[:, lowest] for edge in (0, -1)]
     clear_low, clear_high = (bool(rise.mean() > CLEAR * rise.std()) for rise in rises)
     rng, place = np.random.default_rng(s), refined(points, f)
@@ -114,10 +114,10 @@ def _read(
         status, reason = Status.UNDETERMINED, Reason.NO_CLEAR_CHANGE
     elif not clear_high:
         status = Status.CENSORED_HIGH
-        reason = Reason.TOWARDS_HIGH if (f[:, -1] < f[:, -1 - STEPS // 10]).mean() >= 1 - tail else Reason.REACHES_HIGH
+        reason = Reason.TOWARDS_HIGH if (f[:, -1] < f[:, -1 - inner]).mean() >= 1 - tail else Reason.REACHES_HIGH
     elif not clear_low:
         status = Status.CENSORED_LOW
-        reason = Reason.TOWARDS_LOW if (f[:, 0] < f[:, STEPS // 10]).mean() >= 1 - tail else Reason.REACHES_LOW
+        reason = Reason.TOWARDS_LOW if (f[:, 0] < f[:, inner]).mean() >= 1 - tail else Reason.REACHES_LOW
     alike = _alike(f, lowest, level)
     if status == Status.UNDETERMINED:
         estimate = low = high = np.nan
