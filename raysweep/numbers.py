@@ -44,6 +44,12 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{mantissa}e{int(power)}" if exponent else mantissa
 
 
+def at_most(value: float) -> str:
+    """One significant digit of a positive value, rounded up, so that rounded numbers are no farther apart."""
+    size = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return number(math.ceil(value / size - NOTHING) * size, 1)
+
+
 def signed(score: float) -> str:
     """A distance in standard errors with its sign; – if it is not finite."""
     return f"{score:+.2f}" if np.isfinite(score) else "–"

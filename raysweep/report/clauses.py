@@ -11,7 +11,7 @@ import numpy as np
 from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
-from raysweep.numbers import NOTHING, alike, interval_numbers, number
+from raysweep.numbers import NOTHING, alike, at_most, interval_numbers, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
 from raysweep.report.phrases import (
@@ -305,13 +305,13 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         return []
     apart, theory = compared["estimate"] - compared["theory"], compared["theory"]
     exact = compared["high"] - compared["low"] <= NOTHING * compared["estimate"].abs()
-    far = f"{number(100 * (apart / theory).abs().fillna(0).max(), 2)} %"
+    far = f"{at_most(100 * (apart / theory).abs().fillna(0).max())} %"
     if exact.all():
         if apart.abs().max() <= EQUAL * theory.abs().max():
             return ["theory agrees"]
         return [f"theory differs by at most {far}"] * (finding.kind != "curves")  # values near 0 differ by any share
     if unit_of(finding.x, workload) == "°" and finding.kind in IN_X:
-        far = f"{number(apart.abs().max(), 2)}°"
+        far = f"{at_most(apart.abs().max())}°"
     compared, apart = compared[~exact], apart[~exact]
     missed = (compared["theory"] < compared["low"]) | (compared["theory"] > compared["high"])
     outside, every = int(missed.sum()), len(apart)

@@ -172,7 +172,7 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
         (law,), _ = with_intervals([middle], unit)
         notes.append(f"The law gives {law} at {setting_text(middle['at'], workload)}.")
         inside, scored = finding.facts["one_out"].values()
-        notes.append(f"{inside} of {counted(scored, 'best value')} lie as the other settings forecast.")
+        notes.append(f"{inside} of {counted(scored, 'setting')} lie as the others forecast.")
     if every > len(rows):
         notes.append(f"{len(rows)} of {counted(every, 'setting')} are shown; all are in the CSV.")
     return of_columns(columns, " ".join(notes))

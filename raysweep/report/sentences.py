@@ -127,7 +127,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
         return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
     extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
-    rest = cache(lambda first: _others(first, others, finding, workload))
+    but = "but " * bool(lead.drive and lead.drive.one_way)  # a bound is an exception from how places move
+    rest = cache(lambda first: _others(first, others, finding, workload, but))
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")
     moving = lead.outcome == Outcome.LOCATED and not lead.alike and moving_words(finding, workload, symbols=True)
@@ -192,15 +193,17 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     return [in_brief, in_brief, few, in_all, in_all, alone]
 
 
-def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload) -> list[list[str]]:
+def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload, but: str) -> list[list[str]]:
     """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
-    words, and with counts of several, of all; at last nothing. first: what the leading ones say."""
+    words, and with counts of several, of all; at last nothing. first: what the leading ones say. but: stands before
+    bounds."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     edges = [group for group in groups if group.outcome in AT_EDGE]
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
         text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
+        text = but * (group.outcome in BOUNDS) + text
         shortest = least = brief_words(finding, group, workload, whose="")
         if group.outcome == Outcome.LOCATED:
             place = place_words(finding, group, workload, SIZES)

@@ -49,11 +49,11 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     )
     bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
     agrees = theory_words(slopes(inside, inside, bound), TRANSFER)[0]
-    assert agrees == "theory within 9.1 % and in both intervals"
+    assert agrees == "theory within 10 % and in both intervals"
     one = theory_words(slopes(inside, outside, exact), TRANSFER)[0]  # 1 in 10 such pairs miss one
-    assert one == "theory within 9.1 % and in 1 of 2 intervals"
+    assert one == "theory within 10 % and in 1 of 2 intervals"
     two = theory_words(slopes(inside, outside, outside, exact), TRANSFER)
-    assert two == ["theory is outside 2 of 3 intervals, by at most 9.1 %", "theory differs in 2 of 3"]
+    assert two == ["theory is outside 2 of 3 intervals, by at most 10 %", "theory differs in 2 of 3"]
     assert theory_words(slopes(outside, exact), TRANSFER) == ["theory, 1.1, differs"]
 
 

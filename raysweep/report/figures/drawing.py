@@ -266,7 +266,7 @@ def sentences(*texts: str) -> str:
 
 def left_out(shown: int, every: int) -> str:
     """The sentence that a figure shows fewer lines than there are, after a space; empty if it shows all."""
-    return f" {shown} of {every} lines are shown; the table has all." if shown < every else ""
+    return f" {shown} of {every} lines are shown; all are in the CSV." if shown < every else ""
 
 
 def mark(label: str, **look: Any) -> Line2D:
