@@ -215,7 +215,7 @@ def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Wor
         forms = [text + named, shortest + named, shortest + single, shortest + count, least + count]
         if len(edges) > 1 and group in edges:
             count, shared = f" in {sum(one.count for one in edges)}", _at_edges(finding, workload)
-            forms = [f"{EDGES}{which}" * (group is edges[0]) for which in (*[shared or count] * 2, *[count] * 3)]
+            forms = [f"{EDGES}{at}" * (group is edges[0]) for at in (*[shared or count] * 2, *[count] * 3)]
         for said, form in zip(out, forms, strict=False):
             said.append(form)
     return out

@@ -97,8 +97,8 @@ def test_several_runs_of_a_cell_are_asked_about():
     with pytest.raises(InputError, match="scale: unknown axis 'rate'"):
         read(runs(), ["loss"], ["lr"], ["depth"], scale={"rate": "log"})
     assert read(twice, ["loss"], ["lr"], ["depth"], seed="run").space["seeds"] == [0, 1]
-    draws = read(twice.assign(run=[False] * 8 + [True] * 8), ["loss"], ["lr"], ["depth"], seed="run")
-    assert draws.rows["seed"].tolist() == [0] * 8 + [1] * 8
+    flags = twice.assign(run=[False] * 8 + [True] * 8)
+    assert read(flags, ["loss"], ["lr"], ["depth"], seed="run").rows["seed"].tolist() == [0] * 8 + [1] * 8
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
 
 
@@ -108,12 +108,13 @@ def test_seeds_that_only_number_the_runs_are_no_shared_draws():
         table = read(twice.assign(run=run), ["loss"], ["lr"], ["depth"], seed="run")
         assert table.rows["seed"].tolist() == [0] * 8 + [1] * 8
         assert table.guesses.set_index("column").loc["run", "note"]
+    once = runs().assign(run=range(8))  # one run per cell
+    assert read(once, ["loss"], ["lr"], ["depth"], seed="run").space["seeds"] == [0]
 
 
 def test_axes_that_are_only_names_stay_texts():
     table = read(runs(), ["loss"], ["lr"], ["depth"], labels=["depth"])
-    assert column(table.guesses, "depth")["type"] == "str"
-    assert table.space["axes"]["depth"] == ["2", "4"]
+    assert (column(table.guesses, "depth")["type"], table.space["axes"]["depth"]) == ("str", ["2", "4"])
     days = pd.date_range("2026-01-01", periods=2, tz="Europe/Berlin").repeat(4)
     assert column(read(runs(depth=days), ["loss"], ["lr"], ["depth"]).guesses, "depth")["type"] == "str"
     versions = read(runs(depth=["1_0"] * 4 + ["2_1"] * 4), ["loss"], ["lr"], ["depth"])
