@@ -177,8 +177,8 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         return f"{name}{times_words(*group.times, workload)}"
     if low == high:
         return f"{name}{low}{unit}"
-    pattern = moving_words(finding, workload, symbols=size >= NAMING)
-    if pattern and group.outcome == Outcome.LOCATED and not group.alike and ENDS < size < BRIEF:
+    pattern = moving_words(finding, group, workload, symbols=size >= NAMING)
+    if pattern and ENDS < size < BRIEF:
         return f"{name}{low} to {high}{unit} ({pattern})"
     if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
@@ -201,9 +201,11 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"
 
 
-def moving_words(finding: Finding, workload: Workload, symbols: bool) -> str:
+def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:
     """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
-    they do so along fewer than two."""
+    they do so along fewer than two, or are about one value."""
+    if group.outcome != Outcome.LOCATED or group.alike:
+        return ""
     ways: dict[str, list[str]] = {"rising": [], "falling": []}
     for move in finding.moves:
         if bool(move.rises) != bool(move.falls) and not (move.both or move.open or move.by_bounds):
@@ -216,7 +218,7 @@ def moving_words(finding: Finding, workload: Workload, symbols: bool) -> str:
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
     """The verb and the place: "is about 60°", or what the places do along the axis that drives them."""
     drive = group.drive
-    if not drive or group.alike or size >= BRIEF or moving_words(finding, workload, symbols=True):
+    if not drive or group.alike or size >= BRIEF or moving_words(finding, group, workload, symbols=True):
         return f"is {place_words(finding, group, workload, size)}"
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     first, last = (f"{text}{unit}" for text in alike(drive.first[1], drive.last[1], error=group.error))

@@ -58,7 +58,7 @@ MOST = 25
 AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
 SIZES, DETAILS = 6, 6
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
-FEW = 0.1
+LEFT_OUT = 0.1
 """Others that are at most this share of all settings may be left out beside how many the leading ones are."""
 
 
@@ -131,7 +131,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     rest = cache(lambda first: _others(first, others, finding, workload, but))
     wheres = _wheres(finding, lead, others, workload)
     says = unique(*theory, "")
-    moving = lead.outcome == Outcome.LOCATED and not lead.alike and moving_words(finding, workload, symbols=True)
+    moving = moving_words(finding, lead, workload, symbols=True)
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
@@ -181,7 +181,7 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
     in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
-    alone = [f" in {some}", f" in {lead.count:,} of {every:,}"] * (1 - lead.count / every <= FEW)
+    alone = [f" in {some}", f" in {lead.count:,} of {every:,}"] * (1 - lead.count / every <= LEFT_OUT)
     both_edges = {*AT_EDGE} <= {group.outcome for group in others}
     edges = _at_edges(finding, workload) if both_edges else ""
     every_named = others and bool(edges) == both_edges and all(which(finding, group, workload) for group in others)
