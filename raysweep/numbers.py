@@ -45,9 +45,10 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def at_most(value: float) -> str:
-    """One significant digit of a positive value, rounded up, so that rounded numbers are no farther apart."""
-    size = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
-    return number(math.ceil(value / size - NOTHING) * size, 1)
+    """A positive value in whole numbers, or in one significant digit below 1, rounded up, so that rounded numbers are
+    no farther apart."""
+    size = 10.0 ** min(math.floor(math.log10(value)), 0) if value > 0 else 1.0
+    return number(math.ceil(value / size - NOTHING) * size)
 
 
 def signed(score: float) -> str:

@@ -14,7 +14,7 @@ from raysweep.analyses.finding import Finding, Move, Needed, Outcome, Plot
 from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import Part, Where, edges_of, finite_values, groups, is_number, varying
-from raysweep.analyses.series import CurvesPlot, Panel, laid_out, marks, series_panels
+from raysweep.analyses.series import PANELS, CurvesPlot, Panel, laid_out, marks, series_panels
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile
@@ -226,21 +226,36 @@ def places_plot(
     line: Callable[[Where, pd.DataFrame], PlaceLine] | None = None,
 ) -> list[PlacesPlot]:
     """The places over one of the keys: a line for each value of the key that has most values among the others, a panel
-    for each setting of the rest. A setting with a single value of the key is no line. Empty if fewer than two places
-    or bounds are known on these lines. line: makes one of them; by default with the theory of the table."""
+    for each setting of the rest. A setting with a single value of the key is no line. If these are most settings, the
+    axes are tried one by one, and each has a panel. Empty if fewer than two places or bounds are known on these lines.
+    line: makes one of them; by default with the theory of the table."""
     others = sorted((key for key in keys if key != along), key=lambda key: -whole[key].nunique())
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
 
-    def with_theory(where: Where, table: pd.DataFrame) -> PlaceLine:
+    def with_theory(where: Where, table: pd.DataFrame, along: str = along) -> PlaceLine:
         return PlaceLine(where, along, table, table[along].to_numpy(float), table["theory"].to_numpy(float))
 
     every = list(groups(whole, [*of_line, *of_panel]))
     tables = [(where, table) for where, table in every if table[along].nunique() > 1]
+    alone = [] if line or 2 * sum(len(table) for _, table in tables) >= len(whole) else one_by_one(whole, keys)
+    if alone:
+        every = tables = [(where, table) for where, table, _ in alone]
     if sum(int(table["status"].isin(PLACED).sum()) for _, table in tables) < FEWEST:
         return []
-    panels = laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
+    panels = [Panel(where, [with_theory({}, *rest)]) for where, *rest in alone[:PANELS]]
+    panels = panels or laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
     name, constants = f"{question.name}_line", question.lines
     return [PlacesPlot(name, panels, question.x, question.metric, placed, len(every), constants)]
+
+
+def one_by_one(whole: pd.DataFrame, keys: Sequence[str]) -> list[tuple[Where, pd.DataFrame, str]]:
+    """(the values of the others, rows, key) of the longest line along each key of numbers that has one."""
+    out = []
+    for key in (key for key in varying(keys, whole) if is_number(whole, key)):
+        lines = groups(whole, [other for other in varying(keys, whole) if other != key])
+        where, rows = max(lines, key=lambda one: one[1][key].nunique())
+        out += [(where, rows, key)] if rows[key].nunique() > 1 else []
+    return out
 
 
 def curves_and_places(

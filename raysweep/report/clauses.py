@@ -330,7 +330,19 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     one_sided = every >= FEWEST and bool((apart > 0).all() or (apart < 0).all())
     inside = some_of(every - outside, every, "interval")
     forms = [f"theory within {far} and in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
-    return [*forms, f"theory in {inside}" if outside else f"theory within {far}", "theory agrees"]
+    return [*forms, f"theory within {far}{f' ({inside})' * bool(outside)}", "theory agrees"]
+
+
+def farthest_words(finding: Finding, workload: Workload) -> str:
+    """In which setting theory is farthest from an estimate, as a share of it, and both; empty without a theory."""
+    shares = (finding.table["estimate"] / finding.table["theory"] - 1).abs().replace(np.inf, np.nan)
+    if not shares.notna().any():
+        return ""
+    row = finding.table.loc[shares.idxmax()]
+    where = settings({key: row[key] for key in varying(finding.keys, finding.table)}, workload)
+    unit = "°" if unit_of(finding.x, workload) == "°" and finding.kind in IN_X else ""
+    estimate, theory = (f"{text}{unit}" for text in alike(row["estimate"], row["theory"]))
+    return f"Theory is farthest for {where}: {theory} against {estimate}."
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

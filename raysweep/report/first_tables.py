@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import EXPLAINED, conditions, crossed, groups_of, telling_axis, told_by
+from raysweep.analyses.counts import EXPLAINED, conditions, crossed, groups_of, telling_axis, told_by, usual
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, brief_words, condition_words
+from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words
 from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS
@@ -75,16 +75,27 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if P in out.head:
         column = out.head.index(P)
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
-        out, shown = _without(out, column) if alone else out, f"{shown} {_p_note(finding, 0 if alone else None)}"
-    return replace(out, note=shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload)))
+        out, shown = (
+            _without(out, column) if alone else out,
+            f"{shown} {_p_note(finding, workload, 0 if alone else None)}",
+        )
+    base = usual(table, keys) if "axis" not in table else {}
+    else_is = f" Values that a row does not name: {setting_text(base, workload)}." * bool(base)
+    note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
+    return replace(out, note=f"{note}{else_is}".strip())
 
 
-def _p_note(finding: Finding, most: float | None) -> str:
+def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
     """What p tests, and for how many settings it is adjusted. most: of the rows shown, if no column has theirs."""
     effect, head = EFFECTS.get(finding.kind, "difference"), "p"
     if most is not None:
         head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
-    return f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
+    text = f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
+    if "fall" in finding.table and finding.table["fall"].notna().any():
+        fall = finding.table.loc[finding.table["outcome"] == Outcome.LOCATED, "fall"]
+        span = " to ".join(alike(fall.min(), fall.max()))
+        text += f" From a turn to the end {called(finding.metric, workload)} gets worse by {span}."
+    return text
 
 
 def _without(table: Table, column: int) -> Table:
@@ -189,7 +200,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     texts = or_outcome(with_intervals(rows, units(finding, workload)[0])[0], rows, finding)
     head = capitalized(estimate_head(finding, workload))
     some = f"{len(table)} of " if tested else "all "
-    tests = f" {_p_note(finding, table['p_holm'].max())}" if tested else ""
+    more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     for across in sorted(keys, key=lambda key: (key == finding.x, table[key].nunique())):
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
@@ -201,7 +212,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
             columns.append((setting_text({across: value}, workload), True, shown))
         first, *others = (max(map(len, shown)) for _, _, shown in columns)
         if len(lines) <= FIRST and min(first, SHORT) + sum(others) <= WIDE:  # settings of several axes break into lines
-            return of_columns(columns, f"{head} of {some}{counted(len(every), 'setting')}.{tests}")
+            return of_columns(columns, f"{head} of {some}{counted(len(every), 'setting')}. {more}".strip())
     return NO_TABLE
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
-
 from raysweep.analyses.finding import Finding
 from raysweep.errors import printable
 from raysweep.fits.statistics import LEVEL
@@ -17,6 +15,8 @@ from raysweep.workloads.declaration import Metric, Workload
 
 NAMED = {"metric", "predictor", "sweep"}
 """What a setting may have besides parameters: its value says what it is."""
+LETTERS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+"""Of large numbers, usually of tokens, parameters or steps."""
 BARS = f"{100 * LEVEL:g} % interval"
 """What the error bars of means show."""
 
@@ -122,11 +122,12 @@ def short(name: str, value: Any, workload: Workload) -> str:
 
 
 def in_short(value: Any) -> str:
-    """A value in four digits, a long whole number too (1.074e9), unless it is so near to them that others matter."""
-    if not isinstance(value, (int, np.integer)) or abs(whole := int(value)) < 1e7:
+    """A value in four digits, a long whole number too (1.074B), unless it is so near to them that others matter."""
+    if isinstance(value, (str, bool)) or not 1e7 <= abs(value) < 1e15 or value != int(value):
         return number(value)
-    short = number(float(whole))
-    return short if abs(float(short) - whole) > 1e-6 * abs(whole) else number(whole)
+    size, letter = next(one for one in LETTERS if one[0] <= abs(value))
+    rest = abs(float(f"{value:.4g}") - value)
+    return number(int(value)) if 0 < rest <= 1e-6 * abs(value) else f"{number(value / size)}{letter}"
 
 
 def settings(where: Mapping[str, Any], workload: Workload) -> str:

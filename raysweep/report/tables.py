@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.counts import usual
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.errors import printable
 from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.report.clauses import needed_words, outcome_words
-from raysweep.report.names import axis_label, called, in_short, unit_of
+from raysweep.report.names import axis_label, called, short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X
 from raysweep.workloads.declaration import Workload
@@ -125,12 +126,14 @@ def setting_column(
     or those of one axis are numbers, the names of the axes stand in the head."""
     plain = [key for key in keys if key in workload.by_name and workload.by_name[key].words is None]
     if len(keys) == 1 and not any(names) and finding.table[keys[0]].dtype.kind in "if":
-        return axis_label(keys[0], workload), True, [in_short(row[keys[0]]) for row in rows]
+        degrees = unit_of(keys[0], workload) == "°"
+        head = f"{called(keys[0], workload)} {workload.symbol(keys[0])}" if degrees else axis_label(keys[0], workload)
+        return head, True, [short(keys[0], row[keys[0]], workload) for row in rows]
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
-    base = finding.facts.get("base") or {}
-    differ = [[key for key in keys if key not in base or row[key] != base[key]] for row in rows]
+    base = finding.facts.get("base") or usual(finding.table, keys)
+    differ = [[key for key in keys if key not in base or row[key] != base[key]] or keys for row in rows]
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
     texts = _named(texts, names)
     return "setting", max(map(len, texts)) <= SHORT, texts

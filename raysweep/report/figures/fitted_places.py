@@ -44,7 +44,8 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     x = plot.x
     is_law, form = finding.kind in LAWS, LAWS.get(finding.kind, ("theory", ""))
     many = len(plot.panels) == 2 and max(len(panel.lines) for panel in plot.panels) > MANY
-    sheet = drawing.sheet(plot.panels, workload, columns=1 if many else 0)
+    alongs = list(dict.fromkeys(line.along for panel in plot.panels for line in panel.lines))
+    sheet = drawing.sheet(plot.panels, workload, columns=1 if many else 2 if len(alongs) == 3 else 0)
     every = sheet.every
     shown = [line.table.loc[line.table["outcome"] == one, at] for line in every for one, at in AT.items()]
     ends = np.concatenate([line.table[["estimate", "low", "high"]].to_numpy(float).ravel() for line in every])
@@ -93,7 +94,6 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         return float(line.table.sort_values(line.along)["estimate"].iloc[-1])
 
     sheet.label(axis_label(every[0].along, workload), label, end_of, linestyle="-", markersize=6)
-    alongs = list(dict.fromkeys(line.along for line in every))
     for panel, lines in sheet.panels if len(alongs) > 1 else ():
         panel.set_xlabel(axis_label(lines[0].data.along, workload))
     outcomes = list(dict.fromkeys(outcomes))
@@ -125,7 +125,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         text += " Undecided settings are not drawn."
     if at_best := finding.facts.get("at_best"):
         text += f" Each is at its best {called(at_best, workload)}."
-    text += MOVED * (len(alongs) > 1)
+    text += MOVED * (is_law and len(alongs) > 1)
     against = " and ".join(called(along, workload) for along in alongs)
     caption = f"{'best ' * best}{called(x, workload)} {where} against {against}. {text}"
     return sheet.figure, caption + drawing.left_out(len(sheet.every), plot.every)

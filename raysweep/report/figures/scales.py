@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.report.figures.style import FAINT
+from raysweep.report.names import LETTERS
 
 SPAN = 30  # the ratio of the largest to the smallest positive value from which on an axis is logarithmic
 
@@ -62,7 +63,7 @@ def set_log_from_zero(axis: Any, values: np.ndarray) -> None:
 
 def written(value: float, position: int | None = None) -> str:
     """The label of a tick: 50k, 100k, 1M, usually numbers of tokens or steps."""
-    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+    for size, letter in LETTERS:
         if size <= value < 1e15 and value >= 1e4:
             return f"{value / size:g}{letter}"
     exponent = round(float(np.log10(value))) if value > 0 else 0

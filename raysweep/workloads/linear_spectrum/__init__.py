@@ -76,7 +76,7 @@ METRICS = (
     ),
     Loss("pretrain_loss_after", "source loss after noise on the weights or fine-tuning", label="final source loss"),
     Loss("finetune_loss", "target loss after noise on the weights or fine-tuning (in-domain)", label="target loss"),
-    Loss("sensitivity", "pretrain_loss_after - pretrain_loss"),
+    Loss("sensitivity", "final source loss minus that after pretraining"),
     Metric("learned_modes", "source modes past half of their singular value after pretraining", label="learned modes"),
     Metric(
         "finetune_lr_bound",

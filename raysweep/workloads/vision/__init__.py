@@ -68,7 +68,7 @@ PARAMETERS = (
         float,
         tasks.NO_ANGLE,
         "its cosine is the share of the target's classes that the source also has, of as many classes in all; .inf: "
-        "the classes of the source are source_classes",
+        "source_classes says which it has",
         **ANGLE,
     ),
     Pretraining(
