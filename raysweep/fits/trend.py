@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from raysweep.fits.statistics import (
     LEVEL,
     ROUNDING,
     Anova,
-    complete_draws,
-    independent_points,
     noiseless,
     rising_chances,
+    standard_error,
     t_quantile,
     two_sided,
     two_way_anova,
@@ -26,12 +24,8 @@ from raysweep.fits.statistics import (
 from raysweep.lazy import pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
-PER_DRAW, POOLED = "per draw: Student's t on each draw's slope", "additive: pooled variance, draw effect removed"
+PER_DRAW = "per draw: Student's t on each draw's slope"
 FEWEST_POINTS = 3  # two points always lie on a line
-# Below this p-value the slopes of the draws count as different. It is large because few draws show a difference poorly.
-MAY_DIFFER = 0.25
-SIMULATED = 4000  # simulated curves; enough to know a 95 % quantile to about 1 %
-WINDOWS = (1, 2, 3)  # points over which a change is averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +42,7 @@ class Trend:
     logarithmic: bool  # whether the slope is over log10 x
     points: int  # points, draws: how many were used
     draws: int
-    method: str = "none"  # how the error of the slope was computed
+    method: str = "none"  # what the error of the slope comes from
     exact: bool = False  # whether the curve has no noise
     reason: Reason = Reason.NONE  # reason, note: why there is no result, and its text (see `Reason`)
     note: str = ""
@@ -70,9 +64,8 @@ def fit_trend(
     frame, x, y, seed: as for `fit_inflection`. Rows with x = inf are not used, nor x <= 0 on a logarithmic axis.
     logarithmic: whether the slope is over log10 x; None guesses from the values of x.
 
-    If draws differ by smooth curves, the draw is the unit: Student's t on the slope of each draw. Otherwise the noise
-    is pooled over all points after removing the draw effects. The test that every step goes one way is an
-    intersection-union test. It always has the draw as the unit, so each step is tested with its own noise only.
+    The draw is the unit: Student's t on the slope of each draw. Points of a single draw are left out. The test that
+    every step goes one way is an intersection-union test, in which each step is tested with its own noise only.
 
     Raises ValueError for an unknown column.
     """
@@ -81,6 +74,8 @@ def fit_trend(
     finite = np.isfinite(curves.x)
     logarithmic = log_axis(curves.x[finite & (curves.x > 0)]) if logarithmic is None else logarithmic
     use = finite & (curves.x > 0) if logarithmic else finite
+    if len(curves.values) > 1:
+        use = use & (np.isfinite(curves.values).sum(axis=0) > 1)
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]
     draws, points = values.shape
@@ -92,26 +87,26 @@ def fit_trend(
     if fit.degrees < 1:
         return replace(nothing, **because(Reason.NOISE_UNKNOWN))
     u = np.log10(at) if logarithmic else at
-    every = curves.values[:, finite & (curves.x >= 0)] if logarithmic else values  # also the step from a 0
+    every = curves.values[:, use | (finite & (curves.x == 0))] if logarithmic else values  # also the step from a 0
     if noiseless(values, fit):
         exact = exact_trend(nothing, at, u, fit.curve)
         if every.shape[1] == points or exact.reason:
             return exact
         return replace(exact, p_throughout=every_step(every, -1.0 if exact.slope < 0 else 1.0))
-    slope, error, degrees, smooth = slope_of_mean(u, values, fit)
+    (slope,), (error,), (count,) = standard_error(draw_slopes(u, values, fit)[:, None])
+    slope, error, degrees = float(slope), float(error), int(count) - 1
     sign = -1.0 if slope < 0 else 1.0
     half = t_quantile(level, degrees) * error
-    change = partial(per_draw_change, complete_draws(values)) if smooth else partial(pooled_change, values, fit)
     return replace(
         nothing,
         slope=slope,
         low=slope - half,
         high=slope + half,
         p_value=two_sided(slope, error, degrees),
-        p_against=change(-sign),
-        p_along=change(sign),
+        p_against=clearest_change(values, -sign),
+        p_along=clearest_change(values, sign),
         p_throughout=every_step(every, sign),
-        method=PER_DRAW if smooth else POOLED,
+        method=PER_DRAW,
         **moves(at, fit.curve, sign),
     )
 
@@ -144,84 +139,22 @@ def slope_weights(u: np.ndarray) -> np.ndarray:
     return np.asarray(centred / (centred**2).sum())
 
 
-def slope_of_mean(u: np.ndarray, values: np.ndarray, fit: Anova) -> tuple[float, float, int, bool]:
-    """(slope of the mean over draws, its standard error, its degrees of freedom, whether the draw was the unit)."""
-    from scipy.special import fdtrc
-
-    weights = slope_weights(u)
-    slopes = complete_draws(values) @ weights
-    pooled = float(np.sqrt(np.sum((weights @ fit.factor) ** 2)))
-    if len(slopes) >= 2:
-        error, degrees = float(slopes.std(ddof=1) / np.sqrt(len(slopes))), len(slopes) - 1
-        # whether the slopes of the draws may differ by more than the noise within draws explains (F test)
-        if smooth_within_draws(fit) or fdtrc(degrees, fit.degrees, (error / pooled) ** 2) < MAY_DIFFER:
-            return float(slopes.mean()), error, degrees, True
-    return float(weights @ fit.curve), pooled, fit.degrees, False
+def draw_slopes(u: np.ndarray, values: np.ndarray, fit: Anova) -> np.ndarray:
+    """The slope of each draw over u. Where cells are missing, how much each draw adds to that of the mean curve (the
+    pseudo-values of a jackknife, of the draws with two points or more)."""
+    weights, draws = slope_weights(u), np.flatnonzero(np.isfinite(values).sum(axis=1) > 1)
+    if np.isfinite(values).all():
+        return np.asarray(values @ weights)
+    without = np.array([weights @ two_way_anova(np.delete(values, one, axis=0)).curve for one in draws])
+    return len(draws) * float(weights @ fit.curve) - (len(draws) - 1) * without
 
 
-def smooth_within_draws(fit: Anova) -> bool:
-    """Whether residuals at neighbouring points of one draw are correlated far more than independent noise would be.
-
-    If so, draws differ by smooth curves, and the draw must be the unit of every test.
-    """
-    residual = fit.residual
-    if fit.degrees < 4 or not fit.variance > 0:
-        return False
-    pairs = residual[:, :-1] * residual[:, 1:]
-    present = np.isfinite(pairs)
-    draws, points = residual.shape
-    both = np.sqrt(np.nanmean(residual[:, :-1] ** 2) * np.nanmean(residual[:, 1:] ** 2))
-    correlation = float(np.nansum(pairs) / present.sum() / both) if both > 0 else 0.0
-    chance = -1 / points
-    return correlation > chance + 2.5 / np.sqrt(max((draws - 1) * (points - 1), 1))
-
-
-def pooled_change(values: np.ndarray, fit: Anova, sign: float) -> float:
-    """The p-value for a change in the direction of `sign` between some two points, with pooled noise: against simulated
-    curves with equal means, which of all curves without such a change show the largest by chance."""
-    present = np.isfinite(values)
-    count = present.sum(axis=0)
-    at_point = np.nansum(fit.residual**2, axis=0) / (fit.degrees * count / count.sum())
-    seen = clearest_change(sign * fit.curve, at_point / count, fit.variance / count)
-    chance = rises_by_chance(len(count), fit.degrees)
-    return float((1 + (chance >= seen).sum()) / (1 + len(chance)))
-
-
-@lru_cache(maxsize=256)
-def rises_by_chance(points: int, degrees: int) -> np.ndarray:
-    """The clearest change of SIMULATED curves without any rise, (SIMULATED,), whose variance is estimated with so many
-    degrees of freedom; from 200 on it counts as known. Of all curves that never rise, a constant one shows the largest
-    rise by chance."""
-    rng = np.random.default_rng([points, min(degrees, 200)])
-    z = rng.standard_normal((SIMULATED, points))
-    scale = np.sqrt(rng.chisquare(degrees, SIMULATED) / degrees) if degrees < 200 else np.ones(SIMULATED)
-    best, total = np.zeros(SIMULATED), np.concatenate([np.zeros((SIMULATED, 1)), np.cumsum(z, axis=1)], axis=1)
-    for window in WINDOWS[: points // 2]:
-        mean = (total[:, window:] - total[:, :-window]) / window
-        climb = (mean[:, window:] - np.minimum.accumulate(mean, axis=1)[:, :-window]).max(axis=1)
-        best = np.maximum(best, climb * np.sqrt(window / 2))
-    return np.asarray(best / scale)
-
-
-def clearest_change(curve: np.ndarray, at_point: np.ndarray, pooled: np.ndarray) -> float:
-    """The largest rise of a curve (points,) between averages over WINDOWS, in standard errors of each difference, from
-    the larger of two variances of its means, (points,) each: estimated at the point alone, and pooled over all."""
-    best = 0.0
-    for window in WINDOWS[: len(curve) // 2]:
-        mean, *variances = (np.convolve(each, np.ones(window) / window, "valid") for each in (curve, at_point, pooled))
-        first, second = np.triu_indices(len(mean), window)
-        square = np.maximum(*((each[first] + each[second]) / window for each in variances))
-        best = max(best, float(np.max((mean[second] - mean[first]) / np.sqrt(square))))
-    return best
-
-
-def per_draw_change(complete: np.ndarray, sign: float) -> float:
-    """The p-value for a change in the direction of `sign` between some two points, with the draw as the unit: Student's
-    t test of the clearest change, corrected (Bonferroni) for the number of pairs of independent points."""
-    first, second = np.triu_indices(complete.shape[1], 1)
-    chance = rising_chances(sign * (complete[:, second] - complete[:, first]), float(np.abs(complete).max()))
-    looks = max(1.0, independent_points(np.diff(complete, axis=1)))
-    return float(min(1.0, looks**2 / 2 * float(chance.min())))
+def clearest_change(values: np.ndarray, sign: float) -> float:
+    """The p-value for a change in the direction of `sign` between some two points: Student's t test over draws of the
+    clearest change, corrected for the number of pairs (Bonferroni)."""
+    first, second = np.triu_indices(values.shape[1], 1)
+    chance = rising_chances(sign * (values[:, second] - values[:, first]), float(np.nanmax(np.abs(values))))
+    return float(min(1.0, len(first) * chance.min()))
 
 
 def every_step(values: np.ndarray, sign: float) -> float:

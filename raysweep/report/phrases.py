@@ -299,8 +299,8 @@ METHODS: Mapping[str, str] = {
     "A predictor is clearly the best if its interval lies above all others.",
     "engines": "Rows of one seed and equal parameters are paired. The order is the slope of log |difference|, with "
     "Student's t over draws.",
-    "trend": "The least-squares slope is tested after Holm's correction for all settings. Throughout: every step "
-    "between neighbouring values is shown to go the same way.",
+    "trend": "Student's t over the least-squares slopes of draws, corrected for all settings (Holm). Throughout: every "
+    "step between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws, at 95 % for all pairs at once. The best of many "
     "means is too good; new seeds at this cell show how much.",
     "known_turns": "A curve turns if it clearly rises to a stretch and clearly falls from it to its end, beyond what "
