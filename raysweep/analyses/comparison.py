@@ -7,8 +7,8 @@ from typing import Any
 
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design
-from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome, Plot, as_table
-from raysweep.analyses.outcomes import side
+from raysweep.analyses.finding import NOTHING, Finding, Needed, Nothing, Outcome, Plot, as_table
+from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.prepared import lost_cells
 from raysweep.analyses.rows import all_keys, groups, heavy_rows, parameters_of, places_on, varying
 from raysweep.analyses.series import CurvesPlot, laid_out, plain_series
@@ -73,14 +73,16 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
 
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:
     """The numbers of one metric. table: one row per cell (`fits.comparison.per_cell`)."""
-    same = (table[["difference", "low", "high"]] == 0).all(axis=None)
+    same, draws = (table[["difference", "low", "high"]] == 0).all(axis=None), int(table["draws"].max())
+    outcome = Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER)
     return {
-        "outcome": Outcome.NO_EFFECT if same else side(whole.low, whole.high, Outcome.HIGHER, Outcome.LOWER),
+        "outcome": outcome,
+        **(takes(Needed.MORE_DRAWS, draws) if outcome == Outcome.UNDECIDED else {}),
         "estimate": whole.mean,
         "low": whole.low,
         "high": whole.high,
         "cells": len(table),
-        "draws": int(table["draws"].max()),
+        "draws": draws,
         "smallest": float(table["difference"].min()),
         "largest": float(table["difference"].max()),
         "higher": int((table["status"] == HIGHER).sum()),

@@ -12,6 +12,7 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
+from raysweep.fits.statistics import all_at_once
 from raysweep.lazy import pd
 from raysweep.numbers import NOTHING
 
@@ -127,7 +128,8 @@ def groups_of(finding: Finding) -> list[Group]:
 
 def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     """The axis that drives the estimates: `EXPLAINED` of their variance lies between its values. Of settings that
-    differ in one axis alone it drives them if the intervals of the smallest and the largest have nothing in common."""
+    differ in one axis alone it drives them if the intervals of the smallest and the largest have nothing in common, of
+    all settings at once."""
     values, varied = table["estimate"], varying(keys, table)
     if len(table) < 2 or not varied or not values.min() < values.max() or values.isna().any():
         return None
@@ -136,9 +138,9 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     key = max(varied, key=lambda one: means[one].var())
     if not crossed(table, key, varied):
         return None
-    smallest, largest = table.loc[values.idxmin()], table.loc[values.idxmax()]
-    alone = len(table) == table[key].nunique()
-    if not (largest["low"] > smallest["high"] if alone else means[key].var() >= EXPLAINED * scale.var()):
+    low, high = all_at_once(table["low"].to_numpy(float), table["high"].to_numpy(float))
+    alone, apart = len(table) == table[key].nunique(), low[values.argmax()] > high[values.argmin()]
+    if not (apart if alone else means[key].var() >= EXPLAINED * scale.var()):
         return None
     medians = values.groupby(table[key]).median()
     order = np.corrcoef(medians.rank(), np.arange(len(medians)))[0, 1]

@@ -17,7 +17,7 @@ from raysweep.analyses.rows import Part, Where, edges_of, finite_values, groups,
 from raysweep.analyses.series import PANELS, CurvesPlot, Panel, laid_out, marks, series_panels
 from raysweep.fits.draws import log_axis, not_zero
 from raysweep.fits.result import Status
-from raysweep.fits.statistics import LEVEL, normal_quantile
+from raysweep.fits.statistics import all_at_once
 from raysweep.lazy import pd
 
 FEWEST = 2  # places or bounds in a figure of places
@@ -150,16 +150,12 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
 
 
 def turns(rows: pd.DataFrame) -> bool:
-    """Whether some located place lies above one before it and one after it, or below both, by intervals that do not
-    meet when they are widened to what would hold for all at once (Bonferroni, as if normal). rows: in order."""
-    low, high = rows.loc[rows["status"] == Status.LOCATED, ["low", "high"]].to_numpy(float).T
-    if (count := len(low)) < 3:
-        return False
-    wider = (normal_quantile(1 - (1 - LEVEL) / count) / normal_quantile(LEVEL) - 1) * (high - low) / 2
-    low, high = low - wider, high + wider
+    """Whether some located place lies above one before it and one after it, or below both, by intervals that hold for
+    all at once and do not meet. rows: in order."""
+    low, high = all_at_once(*rows.loc[rows["status"] == Status.LOCATED, ["low", "high"]].to_numpy(float).T)
     return any(
         low[k] > max(high[:k].min(), high[k + 1 :].min()) or high[k] < min(low[:k].max(), low[k + 1 :].max())
-        for k in range(1, count - 1)
+        for k in range(1, len(low) - 1)
     )
 
 

@@ -6,7 +6,7 @@ There are two noise models:
 - Two-way ANOVA: value = draw effect + curve + independent noise. The noise has one variance, pooled over all points, so
   three draws are enough.
 
-Both are textbook statistics. The choice between them is that of each fit (as `smooth_within_draws` in `trend.py`).
+Both are textbook statistics. The choice between them is that of each fit.
 """
 
 from __future__ import annotations
@@ -79,6 +79,12 @@ def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Half the width of Student's t intervals of means of `count` draws with these standard errors."""
     return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
+
+
+def all_at_once(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals at `LEVEL`, widened to what would hold for all of them at once (Bonferroni, as if normal)."""
+    wider = (normal_quantile(1 - (1 - LEVEL) / max(len(low), 1)) / normal_quantile(LEVEL) - 1) * (high - low) / 2
+    return low - wider, high + wider
 
 
 def mean_band(values: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

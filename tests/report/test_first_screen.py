@@ -110,6 +110,8 @@ def test_a_sentence_says_along_which_axes_places_move():
     assert driven(star, keys := ["gamma", "depth", "noise"]) is None  # axes that are tried one by one
     assert [(key, len(rows)) for _, rows, key in one_by_one(star, keys)] == [("gamma", 4), ("depth", 4)]
     assert usual(star, keys) == {"gamma": 0.2, "depth": 1, "noise": 0.1}
+    odd = pd.DataFrame({"gamma": range(24), "estimate": [0.8, 1.21, *[1.0] * 22]})
+    assert driven(odd.eval("low = estimate - 0.2\nhigh = estimate + 0.2"), ["gamma"]) is None  # by chance
     assert usual(of_three(zeros(below_one)).table, keys) == {}
 
 
