@@ -130,13 +130,12 @@ def analyse(
     names = getattr(getattr(frame, "index", None), "names", ())
     if levels := [level for level in names if level not in (None, *frame)]:
         frame = frame.reset_index(levels)
-    entries = [dict(entry) for entry in questions or ()]
-    for entry in entries:
+    runs = tables.read(frame, metrics, axes, by, questions=[dict(entry) for entry in questions or ()], **options)
+    for entry in runs.space["analysis"]:
         if isinstance(asked := entry.get("law"), Mapping):
             over = [asked["over"]] if isinstance(asked.get("over"), str) else asked.get("over") or ()
-            rest = [axis for axis in axes if axis not in (asked.get("lr"), *over)]
+            rest = [one for one in axes if one in runs.space["axes"] and one not in (asked.get("lr"), *over)]
             entry["law"] = {**({"at_best": rest[0]} if len(rest) == 1 else {}), **asked}  # optimized too
-    runs = tables.read(frame, metrics, axes, by, questions=entries, **options)
     space, _ = importing.space_of(runs)
     design, workload = designed([space.as_dict()], [space.name])
     with helped():

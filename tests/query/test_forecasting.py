@@ -52,7 +52,7 @@ def test_a_forecast_holds_the_best_rate_of_a_width_that_was_not_run(storage, ana
 def test_a_data_frame_forecasts_as_a_sweep_of_its_rows_does(storage):
     sweep = imported(storage, "small", [64, 128, 256])
     law = {"law": {"lr": "lr", "over": ["width", "tokens"]}}
-    found = raysweep.analyse(sweep.results(), "loss", "lr", ["width", "tokens"], [law])
+    found = raysweep.analyse(sweep.results().assign(c=1), "loss", ["lr", "c"], ["width", "tokens"], [law])
     made, several = forecast(sweep, AT)["forecasts"][0], found.forecast(width=[128, 512], tokens=16e9)
     assert several["outside"].tolist() == [1, pytest.approx(2)]
     assert several.loc[1, ["estimate", "low", "high"]].tolist() == [made[name] for name in ("estimate", "low", "high")]
