@@ -75,12 +75,23 @@ def lowest_of_rates(rng: np.random.Generator, _: float) -> Curve:
     return lambda u: drop * np.exp(-a * u) + rise * ((place + drift * u) % 1 - 0.5) ** 2
 
 
-OWN = {"power law": power_law, "broken power law": broken_power_law, "two powers (U)": two_powers}
+def faster_and_faster(rng: np.random.Generator, span: float) -> Curve:
+    """A fall that is steeper at each factor of the length than at the one before."""
+    rate, drop = rng.uniform(0.5, 2) / span, rng.uniform(0.3, 2)
+    return lambda u: -drop * np.exp(rate * u)
+
+
+OWN = {
+    "power law": power_law,
+    "broken power law": broken_power_law,
+    "two powers (U)": two_powers,
+    "logistic": logistic,
+    "falls faster and faster": faster_and_faster,
+}
 OTHERS = {
     "hyperbola (U)": hyperbola,
     "parabola (U)": parabola,
     "stretched exponential": stretched_exponential,
-    "logistic": logistic,
     "sum of power laws": sum_of_power_laws,
     "lowest of a grid of rates": lowest_of_rates,
 }

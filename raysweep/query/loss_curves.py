@@ -1,4 +1,4 @@
-"""How a loss goes on along a length: the average of a power law, a broken power law and a U-shape.
+"""How a loss goes on along a length: the average of a power law, a broken power law, a U-shape and an S-shape.
 
 With v, the log of the length, from 0 at the shortest to 1 at the longest,
 
@@ -64,6 +64,18 @@ def valley(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.asarray((np.logaddexp(-down * (v - place), up * (v - place)) - low) / (high - low))[..., None]
 
 
+def logistic(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """From one level to another. theta: the log of its rate, and the middle, which may lie beyond the range."""
+    rate, place = np.exp(theta[:, :1]), theta[:, 1:]
+    steeper = np.logaddexp(0, rate * -place) - np.logaddexp(0, rate * (v - place))
+    return np.asarray(np.expm1(rate * (v - 1)) / np.expm1(-rate) * np.exp(steeper))[..., None]
+
+
+def beginning(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Faster and faster, as an S-shape begins. theta: log rate."""
+    return _fall(1 - v, np.exp(theta))[..., None]
+
+
 def _fall(v: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Exponential, from 1 at v = 0 to 0 at v = 1."""
     return np.asarray(np.expm1(-rate * (v - 1)) / np.expm1(rate))
@@ -81,10 +93,12 @@ class Form(NamedTuple):
 
 
 FORMS = (
-    Form("power law", power_law, (LOG_RATE,), False, 1 / 3),
-    Form("broken power law", broken_power_law, (LOG_RATE, LOG_RATE, BREAK), False, 1 / 3),
-    Form("U-shape", two_powers, (LOG_RATE, LOG_RATE), True, 1 / 6),
-    Form("U-shape", valley, (LOG_RATE, LOG_RATE, BREAK), True, 1 / 6),
+    Form("power law", power_law, (LOG_RATE,), False, 1 / 4),
+    Form("broken power law", broken_power_law, (LOG_RATE, LOG_RATE, BREAK), False, 1 / 4),
+    Form("U-shape", two_powers, (LOG_RATE, LOG_RATE), True, 1 / 8),
+    Form("U-shape", valley, (LOG_RATE, LOG_RATE, BREAK), True, 1 / 8),
+    Form("S-shape", logistic, ((np.log(5), 0.7), (1.0, 0.6)), False, 1 / 6),
+    Form("S-shape", beginning, (LOG_RATE,), False, 1 / 12),
 )
 
 

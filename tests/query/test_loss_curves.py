@@ -44,8 +44,9 @@ def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch):
     ("family", "losses"),
     [
         ("power law", 2 + np.exp(-0.8 * LOGS)),
-        ("broken power law", 2 + np.exp(-0.1 * LOGS - 1.5 * np.logaddexp(0, 4 * (LOGS - 2.2)) / 4)),
+        ("broken power law", 2 + np.exp(-1.2 * LOGS + 1.1 * np.logaddexp(0, 8 * (LOGS - 1.5)) / 8)),
         ("U-shape", 2 + 0.1 * (LOGS - 2.5) ** 2),
+        ("S-shape", 2 - 0.05 * np.exp(0.8 * LOGS)),
     ],
 )
 def test_a_clear_form_gets_the_largest_share(family, losses):
