@@ -43,6 +43,8 @@ EQUAL, EVEN = 1e-6, 0.1
 SMALL, FEWEST = 0.02, 6
 """Theory's values of which one is smaller than this share of the largest are near 0, and differ by any share; the
 fewest estimates of which it is worth a word that all lie on one side."""
+STAY = 5
+"""Of so many settings places move along an axis although in one of them that is not clear."""
 ENDS, NAMING, BRIEF = -1, 2, 4
 """The size of intervals alone; those from which on a place does not say at which values of an axis it lies, and not
 even that it changes."""
@@ -203,12 +205,14 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
 
 def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:
     """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
-    they do so along fewer than two, or are about one value."""
+    they do so along fewer than two, or are about one value. In one setting of `STAY` they need not."""
     if group.outcome != Outcome.LOCATED or group.alike:
         return ""
     ways: dict[str, list[str]] = {"rising": [], "falling": []}
     for move in finding.moves:
-        if bool(move.rises) != bool(move.falls) and not (move.both or move.open or move.by_bounds):
+        clear = move.rises + move.falls
+        few = STAY * move.open <= clear + move.open and not (move.both or move.by_bounds)
+        if bool(move.rises) != bool(move.falls) and few:
             name = called(move.key, workload)
             ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
     said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
@@ -334,7 +338,7 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
-    """In which setting theory is farthest from an estimate, as a share of it, and both; empty without a theory."""
+    """In which setting theory is farthest from an estimate, as a share of it, and both; empty if they read alike."""
     shares = (finding.table["estimate"] / finding.table["theory"] - 1).abs().replace(np.inf, np.nan)
     if not shares.notna().any():
         return ""
@@ -342,7 +346,7 @@ def farthest_words(finding: Finding, workload: Workload) -> str:
     where = settings({key: row[key] for key in varying(finding.keys, finding.table)}, workload)
     unit = "°" if unit_of(finding.x, workload) == "°" and finding.kind in IN_X else ""
     estimate, theory = (f"{text}{unit}" for text in alike(row["estimate"], row["theory"]))
-    return f"Theory is farthest for {where}: {theory} against {estimate}."
+    return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

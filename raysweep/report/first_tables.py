@@ -14,16 +14,16 @@ from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
 from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words
-from raysweep.report.names import axis_label, called, capitalized, in_short, unit_of
+from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS
 from raysweep.report.tables import (
     LEAST_P,
     NOTHING,
     SHORT,
-    Column,
     P,
     Table,
+    axis_column,
     estimate_head,
     estimate_name,
     of_columns,
@@ -174,7 +174,7 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
     rows, unit = values.to_dict("records"), unit_of(finding.x, workload)
     forecasts = [{**row, "estimate": row["law"], "low": row["law_low"], "high": row["law_high"]} for row in rows]
     level = f"[{100 * finding.level:g} %]"
-    columns: list[Column] = [(axis_label(one, workload), True, list(map(in_short, values[one]))) for one in over]
+    columns = [axis_column(one, values[one], workload) for one in over]
     best = or_outcome(with_intervals(rows, unit)[0], rows, finding)
     columns.append((f"best {called(finding.x, workload)} {level}", True, best))
     notes = list[str]()
@@ -231,7 +231,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     unit, in_head = units(finding, workload)
     name = f"{estimate_name(finding, workload)}: " if kind != "curves" else ""
     head = f"{name}median (range across settings){in_head}"
-    columns: list[Column] = [(axis_label(key, workload), True, list(map(in_short, values)))]
+    columns = [axis_column(key, values, workload)]
     if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))
     words = {group.outcome: brief_words(finding, group, workload) for group in groups_of(finding)}

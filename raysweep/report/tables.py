@@ -126,9 +126,7 @@ def setting_column(
     or those of one axis are numbers, the names of the axes stand in the head."""
     plain = [key for key in keys if key in workload.by_name and workload.by_name[key].words is None]
     if len(keys) == 1 and not any(names) and finding.table[keys[0]].dtype.kind in "if":
-        degrees = unit_of(keys[0], workload) == "°"
-        head = f"{called(keys[0], workload)} {workload.symbol(keys[0])}" if degrees else axis_label(keys[0], workload)
-        return head, True, [short(keys[0], row[keys[0]], workload) for row in rows]
+        return axis_column(keys[0], [row[keys[0]] for row in rows], workload)
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
@@ -137,6 +135,16 @@ def setting_column(
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
     texts = _named(texts, names)
     return "setting", max(map(len, texts)) <= SHORT, texts
+
+
+def axis_column(key: str, values: Iterable[Any], workload: Workload) -> Column:
+    """Values of an axis; degrees stand beside them, another unit in the head."""
+    head = (
+        f"{called(key, workload)} {workload.symbol(key)}"
+        if unit_of(key, workload) == "°"
+        else axis_label(key, workload)
+    )
+    return head, True, [short(key, value, workload) for value in values]
 
 
 def _named(texts: list[str], names: Sequence[str]) -> list[str]:

@@ -56,7 +56,7 @@ def _both(name: str, what: str, label: str, share: bool = False) -> Iterator[Met
 
 METRICS = (
     *_both("error", "share of test images put into the wrong class, {how}", "test error", share=True),
-    replace(common.GAIN, description="error_scratch - error_finetune; positive: transfer helps"),
+    replace(common.GAIN, description="test error from scratch minus that after fine-tuning; positive: transfer helps"),
     *_both("loss", "mean squared error on test images, {how}", "test loss"),
     Metric(
         "distance_squared", "‖θ_T - θ_S‖², the first predictor of T Table 1", label="squared source-target distance"

@@ -49,8 +49,9 @@ METRICS = (
     common.GAIN,
     Metric(
         "bound_thm42",
-        "T's bound of risk_finetune without noise (Thm 4.2) with its open constant c = 1, m the count of the first "
-        "eigenvalue and probability 1 - 1/e: its shape can be compared, not its size; NaN where eigenvalues rise",
+        "T's bound of the risk after fine-tuning without noise (Thm 4.2) with its open constant c = 1, m the count of "
+        "the first eigenvalue and probability 1 - 1/e: its shape can be compared, not its size; NaN where eigenvalues "
+        "rise",
         label="T's bound (Thm 4.2)",
     ),
 )

@@ -149,7 +149,7 @@ METRICS = (
     ),
     Captured("winners", "share of the captured features whose strongest kernel was in M^(0)"),
     *_errors(Metric, "", "pretrained and fine-tuned"),
-    common.Helped("transferability", "error_scratch - error; positive: pretraining helps"),
+    common.Helped("transferability", "test error from scratch minus that here; positive: pretraining helps"),
 )
 
 

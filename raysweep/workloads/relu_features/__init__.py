@@ -83,7 +83,7 @@ METRICS = (
     common.LINEAR_GAIN,
     Gain(
         "transferability_linear_descent",
-        "risk from scratch minus risk_linear_descent",
+        "risk from scratch minus that of linear transfer with descent",
         label="gain by linear transfer with descent",
     ),
     Scratch("scratch_loss", "training loss of the networks from scratch", label="training loss from scratch"),

@@ -58,7 +58,9 @@ METRICS = (
         "D's bound of deviation (Thm 2) without its vanishing terms, so that deviation may lie above it",
         label="leading term of D's bound (Thm 2)",
     ),
-    Metric("excess_thm2", "deviation / bound_thm2 - 1: above 0 beyond it", label="excess over D's bound (Thm 2)"),
+    Metric(
+        "excess_thm2", "deviation over D's bound, minus 1: above 0 beyond it", label="excess over D's bound (Thm 2)"
+    ),
     Metric(
         "deviation_limit",
         "what deviation becomes with ever more neurons at this init_scale, for this draw's samples: root of its mean "

@@ -187,7 +187,7 @@ METRICS = (
     _accuracy(Target, "target_training_accuracy", f"{_TRAINED} of the target", "target training accuracy"),
     Target(
         "generalization_error",
-        "target_training_accuracy - target_accuracy",
+        "target accuracy in training minus that on the test",
         direction="minimize",
         label="generalization error",
     ),
