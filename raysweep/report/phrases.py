@@ -354,6 +354,8 @@ ESTIMATES: Mapping[str, str] = {
 }
 """What the column of estimates is called, by kind."""
 
+PER_DECADE = " per factor of 10"
+"""Of a slope over a logarithmic axis."""
 IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 

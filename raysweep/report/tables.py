@@ -16,7 +16,7 @@ from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.report.clauses import needed_words, outcome_words
 from raysweep.report.names import axis_label, called, short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import ESTIMATES, IN_X
+from raysweep.report.phrases import ESTIMATES, IN_X, PER_DECADE
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -180,7 +180,8 @@ def units(finding: Finding, workload: Workload) -> tuple[str, str]:
 
 
 def estimate_name(finding: Finding, workload: Workload) -> str:
-    return called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
+    name = called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
+    return f"{name}{PER_DECADE * bool(finding.facts.get('logarithmic'))}"
 
 
 def estimate_head(finding: Finding, workload: Workload) -> str:
