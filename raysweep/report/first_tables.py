@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,7 @@ COUNTED = 4
 """The most outcomes that a table counts."""
 WIDE = 76
 """The most letters of a line of a crossed table."""
+INTERVALS = "; intervals are below"
 NO_TABLE = Table([], [], [])
 
 
@@ -68,6 +70,8 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if len(same) == 1 == len(kept):  # the sentence says it
         return NO_TABLE
     rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
+    if base := usual(table, keys):  # by the axis that is tried
+        rows.sort(key=lambda row: [(table[key].iloc[row] != base[key], in_order(table[key].iloc[row])) for key in keys])
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
     held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
@@ -79,7 +83,6 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
             _without(out, column) if alone else out,
             f"{shown} {_p_note(finding, workload, 0 if alone else None)}",
         )
-    base = usual(table, keys) if "axis" not in table else {}
     else_is = f" Values that a row does not name: {setting_text(base, workload)}." * bool(base)
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
     return replace(out, note=f"{note}{else_is}".strip())
@@ -190,18 +193,24 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
 
 
 def _crossed(finding: Finding, workload: Workload) -> Table:
-    """A line for each setting of all axes but one, a column for each value of that one: the estimates, or else the
-    outcomes; of tests those that have a place. Empty if that is no small table."""
+    """A line for each setting of all axes but one, a column for each value of that one: the estimates, with intervals
+    if these fit, or else the outcomes; of tests those that have a place. Empty if that is no small table."""
     every, tested = finding.table, "p_holm" in finding.table
     table = every[every["outcome"] == Outcome.LOCATED] if tested else every
     keys, rows = varying(finding.keys, table), table.to_dict("records")
     if len(table) <= FIRST or table.duplicated(keys).any():
         return NO_TABLE
-    texts = or_outcome(with_intervals(rows, units(finding, workload)[0])[0], rows, finding)
-    head = capitalized(estimate_head(finding, workload))
+    unit, in_head = units(finding, workload)
+    bare = [{**row, "low": np.nan, "high": np.nan} if np.isfinite(row["estimate"]) else row for row in rows]
+    whole, short = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
+    forms = (
+        (whole, estimate_head(finding, workload), ""),
+        (short, f"{estimate_name(finding, workload)}{in_head}", INTERVALS),
+    )
     some = f"{len(table)} of " if tested else "all "
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
-    for across in sorted(keys, key=lambda key: (key == finding.x, table[key].nunique())):
+    order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
+    for (texts, head, where), across in product(forms if len(keys) == 2 else forms[:1], order):
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
         lines.sort(key=lambda line: [in_order(value) for value in line.values()])
@@ -211,8 +220,12 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
             shown = [at.get((*line.values(), value), NOTHING) for line in lines]
             columns.append((setting_text({across: value}, workload), True, shown))
         first, *others = (max(map(len, shown)) for _, _, shown in columns)
-        if len(lines) <= FIRST and min(first, SHORT) + sum(others) <= WIDE:  # settings of several axes break into lines
-            return of_columns(columns, f"{head} of {some}{counted(len(every), 'setting')}. {more}".strip())
+        full = 2 * len(table) >= len(lines) * len(others)
+        if (
+            full and len(lines) <= FIRST and min(first, SHORT) + sum(others) <= WIDE
+        ):  # settings of several axes break into lines
+            note = f"{capitalized(head)} of {some}{counted(len(every), 'setting')}{where}. {more}"
+            return of_columns(columns, note.strip())
     return NO_TABLE
 
 

@@ -82,8 +82,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
     "agreement": {
-        Outcome.AGREES: "yes, theory and experiment agree{apart}",
-        Outcome.DIFFERS: "no, theory and experiment differ{apart}",
+        Outcome.AGREES: "yes, on average theory and experiment agree{apart}",
+        Outcome.DIFFERS: "no, on average theory and experiment differ{apart}",
     },
     "relation": {
         Outcome.RISES: "{metric} rises with {x}, rank correlation {place}",
