@@ -70,7 +70,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if len(same) == 1 == len(kept):  # the sentence says it
         return NO_TABLE
     rows = [kept[row] for row in first_rows(replace(finding, table=table.iloc[kept]), most)]
-    if base := usual(table, keys):  # by the axis that is tried
+    if base := usual(table, keys) if plain else {}:  # by the axis that is tried
         rows.sort(key=lambda row: [(table[key].iloc[row] != base[key], in_order(table[key].iloc[row])) for key in keys])
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
@@ -79,10 +79,8 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if P in out.head:
         column = out.head.index(P)
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
-        out, shown = (
-            _without(out, column) if alone else out,
-            f"{shown} {_p_note(finding, workload, 0 if alone else None)}",
-        )
+        out = _without(out, column) if alone else out
+        shown = f"{shown} {_p_note(finding, workload, 0 if alone else None)}"
     else_is = f" Values that a row does not name: {setting_text(base, workload)}." * bool(base)
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
     return replace(out, note=f"{note}{else_is}".strip())
