@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
@@ -311,13 +312,14 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         return []
     apart, theory = compared["estimate"] - compared["theory"], compared["theory"]
     exact = compared["high"] - compared["low"] <= NOTHING * compared["estimate"].abs()
-    far = f"{at_most(100 * (apart / theory).abs().fillna(0).max())} %"
+    angles = _in_degrees(finding, workload)
+    near, unit = angles or bool(theory.abs().min() > SMALL * theory.abs().max()), "°" if angles else " %"
+    far = f"{at_most(_distances(compared, finding, workload).fillna(0).max())}{unit}"
     if exact.all():
         if apart.abs().max() <= EQUAL * theory.abs().max():
             return ["theory agrees"]
-        return [f"theory differs by at most {far}"] * (finding.kind != "curves")  # values near 0 differ by any share
-    if unit_of(finding.x, workload) == "°" and finding.kind in IN_X:
-        far = f"{at_most(apart.abs().max())}°"
+        differs = f"theory differs by at most {far}" if near else "theory differs"
+        return [differs] * (finding.kind != "curves")  # values near 0 differ by any share
     compared, apart = compared[~exact], apart[~exact]
     missed = (compared["theory"] < compared["low"]) | (compared["theory"] > compared["high"])
     outside, every = int(missed.sum()), len(apart)
@@ -326,8 +328,7 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         return [f"theory, {number(compared['theory'].iloc[0], 4)}, {'agrees' if likely else 'differs'}"]
     if not likely:
         some = f"{outside} of {every}"
-        return [f"theory is outside {some} intervals, by at most {far}", f"theory differs in {some}"]
-    near = bool(theory.abs().min() > SMALL * theory.abs().max()) or "°" in far
+        return [f"theory is outside {some} intervals, by at most {far}"] * near + [f"theory differs in {some}"]
     if not near:
         return ["theory agrees"]
     side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
@@ -338,15 +339,25 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
-    """In which setting theory is farthest from an estimate, as a share of it, and both; empty if they read alike."""
-    shares = (finding.table["estimate"] / finding.table["theory"] - 1).abs().replace(np.inf, np.nan)
-    if not shares.notna().any():
+    """In which setting theory is farthest from an estimate, and both; empty if they read alike."""
+    if not (far := _distances(finding.table, finding, workload)).notna().any():
         return ""
-    row = finding.table.loc[shares.idxmax()]
+    row = finding.table.loc[far.idxmax()]
     where = settings({key: row[key] for key in varying(finding.keys, finding.table)}, workload)
-    unit = "°" if unit_of(finding.x, workload) == "°" and finding.kind in IN_X else ""
+    unit = "°" * _in_degrees(finding, workload)
     estimate, theory = (f"{text}{unit}" for text in alike(row["estimate"], row["theory"]))
     return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
+
+
+def _distances(table: pd.DataFrame, finding: Finding, workload: Workload) -> pd.Series:
+    """How far estimates are from theory: in degrees, or in per cent of theory; NaN where that is near 0."""
+    apart, size = (table["estimate"] - table["theory"]).abs(), table["theory"].abs()
+    return apart if _in_degrees(finding, workload) else 100 * apart / size.where(size > SMALL * size.max())
+
+
+def _in_degrees(finding: Finding, workload: Workload) -> bool:
+    """Whether estimates are angles."""
+    return unit_of(finding.x, workload) == "°" and finding.kind in IN_X
 
 
 def located_axis(row: Mapping[str, Any], finding: Finding) -> str:

@@ -81,9 +81,8 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
         out = _without(out, column) if alone else out
         shown = f"{shown} {_p_note(finding, workload, 0 if alone else None)}"
-    else_is = f" Values that a row does not name: {setting_text(base, workload)}." * bool(base)
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
-    return replace(out, note=f"{note}{else_is}".strip())
+    return replace(out, note=f"{note} {out.note}".strip())
 
 
 def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
@@ -92,9 +91,9 @@ def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
     if most is not None:
         head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
     text = f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
-    if "fall" in finding.table and finding.table["fall"].notna().any():
-        fall = finding.table.loc[finding.table["outcome"] == Outcome.LOCATED, "fall"]
-        span = " to ".join(alike(fall.min(), fall.max()))
+    located = finding.table[finding.table["outcome"] == Outcome.LOCATED]
+    if "fall" in located and len(fall := located["fall"].dropna()):
+        span = " to ".join(dict.fromkeys(alike(fall.min(), fall.max())))
         text += f" From a turn to the end {called(finding.metric, workload)} gets worse by {span}."
     return text
 
@@ -219,9 +218,8 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
             columns.append((setting_text({across: value}, workload), True, shown))
         first, *others = (max(map(len, shown)) for _, _, shown in columns)
         full = 2 * len(table) >= len(lines) * len(others)
-        if (
-            full and len(lines) <= FIRST and min(first, SHORT) + sum(others) <= WIDE
-        ):  # settings of several axes break into lines
+        fits = min(first, SHORT) + sum(others) <= WIDE  # settings of several axes break into lines
+        if full and fits and len(lines) <= FIRST:
             note = f"{capitalized(head)} of {some}{counted(len(every), 'setting')}{where}. {more}"
             return of_columns(columns, note.strip())
     return NO_TABLE

@@ -62,7 +62,9 @@ def table_of(
         return of_columns(_pivoted(finding, rows, workload))
     unit, _ = units(finding, workload)
     called_so = [(names or {}).get(row, "") for row in chosen]
-    settings = setting_column(finding, rows, varying(finding.keys, finding.table), workload, called_so)
+    keys = varying(finding.keys, finding.table)
+    base = usual(finding.table, keys) if finding.kind != "search" else {}
+    settings = setting_column(finding, rows, keys, workload, called_so, base)
     status, needed = _status(rows, finding), [needed_words(row, finding, workload) for row in rows]
     shown, theory = with_intervals(rows, unit)
     if not any(status):
@@ -79,15 +81,16 @@ def table_of(
             ("status", False, status),
             ("theory", True, theory),
             ("needs", False, needed or [NOTHING] * len(rows)),
-        ]
+        ],
+        f"Values that a row does not name: {setting_text(base, workload)}." * bool(base),
     )
 
 
 def whole_table(finding: Finding, workload: Workload) -> Table:
     """All rows that a page shows."""
-    every = len(finding.table)
-    note = f"The first {SHOWN} of {every} rows; all are in the CSV."
-    return replace(table_of(finding, workload, range(min(SHOWN, every))), note=note if every > SHOWN else "")
+    every, table = len(finding.table), table_of(finding, workload, range(min(SHOWN, len(finding.table))))
+    note = f"The first {SHOWN} of {every} rows; all are in the CSV. " * (every > SHOWN)
+    return replace(table, note=f"{note}{table.note}".strip())
 
 
 def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
@@ -121,16 +124,17 @@ def setting_column(
     keys: Sequence[str],
     workload: Workload,
     names: Sequence[str] = (),
+    base: Mapping[str, Any] | None = None,
 ) -> Column:
-    """The values of the keys, or the names of rows that have one. If all values are texts without words of their own,
-    or those of one axis are numbers, the names of the axes stand in the head."""
+    """The values of the keys, but those that are as in `base`, or the names of rows that have one. If all values are
+    texts without words of their own, or those of one axis are numbers, the names of the axes stand in the head."""
     plain = [key for key in keys if key in workload.by_name and workload.by_name[key].words is None]
     if len(keys) == 1 and not any(names) and finding.table[keys[0]].dtype.kind in "if":
         return axis_column(keys[0], [row[keys[0]] for row in rows], workload)
     if keys and plain == keys and all(isinstance(row[key], str) for row in rows for key in keys):
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
-    base = finding.facts.get("base") or usual(finding.table, keys)
+    base = base or finding.facts.get("base") or {}
     differ = [[key for key in keys if key not in base or row[key] != base[key]] or keys for row in rows]
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
     texts = _named(texts, names)
