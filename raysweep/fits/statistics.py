@@ -160,7 +160,6 @@ class Anova:
     """The least-squares fit of value = draw effect + curve."""
 
     curve: np.ndarray  # (points,), at the mean of the draw effects
-    factor: np.ndarray  # (points, points); curve + factor @ (standard normal vector) is one resample of the curve
     residual: np.ndarray  # (draws, points), NaN where a value is missing
     variance: float  # the variance of the noise of one value; NaN without degrees of freedom
     degrees: int  # the degrees of freedom of `variance`
@@ -186,8 +185,7 @@ def two_way_anova(values: np.ndarray) -> Anova:
     residual = np.where(there, values - effect[:, None] - shape, np.nan)
     degrees = int(there.sum()) - points - draws + 1
     variance = float(np.nansum(residual**2) / degrees) if degrees > 0 else np.nan
-    factor = vectors * np.sqrt(inverse * (variance if degrees > 0 else 0.0))
-    return Anova(shape + effect[there.any(axis=1)].mean(), factor, residual, variance, degrees)
+    return Anova(shape + effect[there.any(axis=1)].mean(), residual, variance, degrees)
 
 
 def noiseless(values: np.ndarray, fit: Anova) -> bool:

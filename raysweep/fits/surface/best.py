@@ -19,6 +19,9 @@ RESOLUTION = 0.06
 SHARED = 0.2  # that of a law: slices of one form err alike, so their number does not average it away
 # Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend.
 STEEP = (1.5, 2.5)
+# A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
+STRAIGHT = 4.0
+MOVED = 0.75  # the share of draws that are moved: a smooth curve can be as steep on one side
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
@@ -122,10 +125,10 @@ def _read(
     if status == Status.UNDETERMINED:
         estimate = low = high = np.nan
     elif status == Status.CENSORED_HIGH:
-        down, _ = _up_to_the_line(-points[::-1], heights[:, ::-1], -points[alike][0], gap, cap)
+        down, *_ = _up_to_the_line(-points[::-1], heights[:, ::-1], -points[alike][0], gap, cap)
         estimate, low, high = np.nan, min(low, float(points[alike][0] - np.median(down))), np.inf
     elif status == Status.CENSORED_LOW:
-        up, _ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
+        up, *_ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
         estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
     regret = _regret(surface, s, f)
     chosen = int(regret.mean(0).argmin())
@@ -159,37 +162,40 @@ def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
 def _towards_kinks(
     points: np.ndarray, heights: np.ndarray, place: np.ndarray, gap: float, cap: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """The places of draws, moved towards a kink where one side is much steeper than the other.
+    """The places of draws, most of them moved towards a kink where one side is much steeper than the other.
 
     Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend. It lies no farther
     than where the line of the steep side meets the level of the lowest point, if the curve is convex there. Where the
     other side ends too near, nothing is moved.
     """
-    rooms, slopes = zip(
+    rooms, slopes, straight = zip(
         *(_up_to_the_line(side * points[::side], heights[:, ::side], side * place, gap, cap) for side in (-1, 1)),
         strict=True,
     )
     contrast = (slopes[1] - slopes[0]) / np.maximum(slopes[1] + slopes[0], 1e-300)
     above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
-    room = np.where(contrast > 0, rooms[1] * below, -rooms[0] * above)
-    return np.asarray(place + contrast**2 * room * np.sqrt(rng.random(len(place))))
+    room = np.where(contrast > 0, rooms[1] * straight[1] * below, -rooms[0] * straight[0] * above)
+    moved = rng.random(len(place)) < MOVED
+    return np.asarray(place + moved * contrast**2 * room * np.sqrt(rng.random(len(place))))
 
 
 def _up_to_the_line(
     points: np.ndarray, heights: np.ndarray, place: np.ndarray | float, gap: float, cap: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """(how far above a place the line of the rising side meets the lowest level, its slope), of each draw.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(how far above a place the line of the rising side meets the lowest level, its slope, how far the side is as
+    steep already one gap nearer, 0 to 1), of each draw.
 
     Beyond the cap heights are not known, so there a wall may stand anywhere below.
     """
     first, second = (np.full(len(heights), np.minimum(place + steps * gap, points[-1])) for steps in STEEP)
-    near, far = (_heights_at(points, heights, at) for at in (first, second))
+    inner, near, far = (_heights_at(points, heights, at) for at in (first - gap, first, second))
     rise, run = np.maximum(near - heights.min(1), 0), second - first
     known = (run > 0) & (near < cap)
     slope = np.where(run > 0, far - near, rise) / np.maximum(np.where(run > 0, run, first - place), 1e-12)
     slope = np.maximum(slope, 0)
     back = np.where(known, rise / np.maximum(slope, 1e-100), 0)
-    return np.maximum(first - place - back, 0), slope
+    straight = np.clip(STRAIGHT * (near - inner) / np.maximum(far - near, 1e-300), 0, 1)
+    return np.maximum(first - place - back, 0), slope, straight
 
 
 def _heights_at(points: np.ndarray, heights: np.ndarray, at: np.ndarray) -> np.ndarray:
