@@ -194,7 +194,7 @@ def _up_to_the_line(
     slope = np.where(run > 0, far - near, rise) / np.maximum(np.where(run > 0, run, first - place), 1e-12)
     slope = np.maximum(slope, 0)
     back = np.where(known, rise / np.maximum(slope, 1e-100), 0)
-    straight = np.clip(STRAIGHT * (near - inner) / np.maximum(far - near, 1e-300), 0, 1)
+    straight = np.clip(STRAIGHT * (near - inner) / np.maximum(far - near, 1e-100), 0, 1)
     return np.maximum(first - place - back, 0), slope, straight
 
 
