@@ -325,17 +325,17 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     outside, every = int(missed.sum()), len(apart)
     likely = outside == 0 or bdtrc(outside - 1, every, 1 - finding.level) > 1 - finding.level
     if every == 1:
-        return [f"theory, {number(compared['theory'].iloc[0], 4)}, {'agrees' if likely else 'differs'}"]
+        return [f"theory {'agrees' if likely else 'differs'} ({number(compared['theory'].iloc[0], 4)})"]
     if not likely:
-        some = f"{outside} of {every}"
-        return [f"theory is outside {some} intervals, by at most {far}"] * near + [f"theory differs in {some}"]
+        some = f"theory differs in {outside} of {every}"
+        return [f"{some}, by at most {far}"] * near + [some]
     if not near:
         return ["theory agrees"]
     side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
     one_sided = every >= FEWEST and bool((apart > 0).all() or (apart < 0).all())
     inside = some_of(every - outside, every, "interval")
-    forms = [f"theory within {far} and in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
-    return [*forms, f"theory within {far}{f' ({inside})' * bool(outside)}", "theory agrees"]
+    forms = [f"theory agrees within {far}, in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
+    return [*forms, f"theory agrees within {far}{f' ({inside})' * bool(outside)}", "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:

@@ -49,18 +49,18 @@ def test_theory_agrees_unless_more_intervals_miss_it_than_chance_allows():
     )
     bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
     agrees = theory_words(slopes(inside, inside, bound), TRANSFER)[0]
-    assert agrees == "theory within 10 % and in both intervals"
+    assert agrees == "theory agrees within 10 %, in both intervals"
     one = theory_words(slopes(inside, outside, exact), TRANSFER)[0]  # 1 in 10 such pairs miss one
-    assert one == "theory within 10 % and in 1 of 2 intervals"
+    assert one == "theory agrees within 10 %, in 1 of 2 intervals"
     two = theory_words(slopes(inside, outside, outside, exact), TRANSFER)
-    assert two == ["theory is outside 2 of 3 intervals, by at most 10 %", "theory differs in 2 of 3"]
-    assert theory_words(slopes(outside, exact), TRANSFER) == ["theory, 1.1, differs"]
+    assert two == ["theory differs in 2 of 3, by at most 10 %", "theory differs in 2 of 3"]
+    assert theory_words(slopes(outside, exact), TRANSFER) == ["theory differs (1.1)"]
 
 
 def test_theory_on_one_side_of_all_means_is_no_plain_agreement():
     above = {"estimate": 1.0, "low": 0.9, "high": 1.1, "theory": 1.02}
     whole, *_ = theory_words(slopes(*[above] * 8), TRANSFER)
-    assert whole == "theory within 2 % and in all 8 intervals, all estimates below it"
+    assert whole == "theory agrees within 2 %, in all 8 intervals, all estimates below it"
     assert theory_words(slopes(*[above] * 7, {**above, "theory": 0.99}), TRANSFER)[-1] == "theory agrees"
 
 
