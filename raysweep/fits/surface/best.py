@@ -21,7 +21,7 @@ SHARED = 0.2  # that of a law: slices of one form err alike, so their number doe
 STEEP = (1.5, 2.5)
 # A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
 STRAIGHT = 4.0
-MOVED = 0.75  # the share of draws that are moved: a smooth curve can be as steep on one side
+MOVED = 0.85  # the share of draws that are moved: a smooth curve can be as steep on one side
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
@@ -40,7 +40,8 @@ class Best:
     choice: float  # the value of least expected regret
     regret: float  # that of the choice, in the units of y
     draws: np.ndarray  # of the place, without the error that the interval has besides
-    resolution: float  # that error in a law
+    gap: float  # of the grid around the place
+    shared: float  # the standard error of the place that slices of one form share
     edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
     points: np.ndarray  # where the surface was drawn
     alike: np.ndarray  # which of them cannot be told from the best
@@ -107,7 +108,8 @@ def _read(
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
     gap, cap = _gap(surface, s, axis, points[lowest]), CAP * surface.unit[s]
     heights = surface.heights(s, f)
-    place = _towards_kinks(points, heights, place, gap, cap, rng)
+    moved = _towards_kinks(points, heights, place, gap, cap, rng)
+    place = place + moved
     wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
@@ -141,7 +143,8 @@ def _read(
         choice=float(points[chosen]),
         regret=float(regret[:, chosen].mean()),
         draws=place,
-        resolution=SHARED * gap,
+        gap=gap,
+        shared=float(np.hypot(SHARED * gap, moved.std())),
         edge=edge,
         points=points,
         alike=alike,
@@ -162,7 +165,7 @@ def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
 def _towards_kinks(
     points: np.ndarray, heights: np.ndarray, place: np.ndarray, gap: float, cap: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """The places of draws, most of them moved towards a kink where one side is much steeper than the other.
+    """How far the places of draws are moved, most of them, to a kink where one side is much steeper than the other.
 
     Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend. It lies no farther
     than where the line of the steep side meets the level of the lowest point, if the curve is convex there. Where the
@@ -176,7 +179,7 @@ def _towards_kinks(
     above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
     room = np.where(contrast > 0, rooms[1] * straight[1] * below, -rooms[0] * straight[0] * above)
     moved = rng.random(len(place)) < MOVED
-    return np.asarray(place + moved * contrast**2 * room * np.sqrt(rng.random(len(place))))
+    return np.asarray(moved * contrast**2 * room * np.sqrt(rng.random(len(place))))
 
 
 def _up_to_the_line(

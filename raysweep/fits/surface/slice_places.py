@@ -14,7 +14,7 @@ from raysweep.fits.optimum import COLUMNS
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.best import FEWEST, SHARED, Best, Pair, best, jointly
+from raysweep.fits.surface.best import FEWEST, Best, Pair, best, jointly
 from raysweep.fits.surface.law import Place
 from raysweep.fits.surface.posterior import FEW, Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
@@ -98,9 +98,9 @@ def _place(one: Best | None) -> Place | None:
     low, high = float(one.points[0]), float(one.points[-1])
     if one.status in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
         end = low if one.status == Status.CENSORED_LOW else high
-        near = np.abs(inside - end) < MIRRORED * one.resolution / SHARED
+        near = np.abs(inside - end) < MIRRORED * one.gap
         inside = np.concatenate([np.where(near, 2 * end - inside, inside), inside])
-    return Place(inside, low, high, float(below.mean()), float(above.mean()), one.resolution)
+    return Place(inside, low, high, float(below.mean()), float(above.mean()), one.shared)
 
 
 def has_few_draws(frame: pd.DataFrame, x: str, y: str, by: Sequence[str]) -> bool:
