@@ -69,14 +69,18 @@ def digits_for(value: float, error: float) -> int:
     return max(3, min(15, size - math.floor(math.log10(error)) + 2))
 
 
-def alike(*values: float, error: float = math.nan) -> list[str]:
+def alike(*values: float, error: float = math.nan, padded: bool = False) -> list[str]:
     """Values of one range: with equal decimals, three significant digits of the largest and at least two of the
-    smallest, but no more than an error leaves; with three digits each if they are more than a factor 100 apart, and
-    whole numbers as they are."""
+    smallest, but no more than an error leaves; with three digits each if they are more than a factor 100 apart (padded:
+    with zeros up to there, as in a table), and whole numbers as they are."""
     sizes = [math.floor(math.log10(abs(value))) for value in values if value and np.isfinite(value)]
     whole = all(not np.isfinite(value) or float(value).is_integer() for value in values)
     if whole or not sizes or max(sizes) - min(sizes) > 1 or max(sizes) > 2 or min(sizes) < -4:
-        return [number(value, 3) for value in values]
+        zeros = [f"{value:#.3g}" if padded and value and not whole else "" for value in values]
+        return [
+            text if "." in text.strip(".") and "e" not in text else number(value, 3)
+            for text, value in zip(zeros, values, strict=True)
+        ]
     decimals = min(max(0, 2 - max(sizes), 1 - min(sizes)), places_for(COARSE * error) if error > 0 else EXACT)
     return [fixed(value, decimals) if np.isfinite(value) else number(value) for value in values]
 

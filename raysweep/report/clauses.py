@@ -122,7 +122,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
         "means": f" (means {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
-        "apart": f": {difference} standard deviations between seeds" if np.isfinite(group.low) and size < BRIEF else "",
+        "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
         "extreme": "highest" if facts.get("turn") == "maximum" else "lowest",

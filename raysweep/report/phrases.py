@@ -81,10 +81,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.DEGRADES: "the best {x}{for_metric} is the smallest tried",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
     },
-    "agreement": {
-        Outcome.AGREES: "yes, on average theory and experiment agree{apart}",
-        Outcome.DIFFERS: "no, on average theory and experiment differ{apart}",
-    },
+    "agreement": {Outcome.AGREES: "yes, on average{apart}", Outcome.DIFFERS: "no, not on average{apart}"},
     "relation": {
         Outcome.RISES: "{metric} rises with {x}, rank correlation {place}",
         Outcome.FALLS: "{metric} falls with {x}, rank correlation {place}",
@@ -291,8 +288,8 @@ METHODS: Mapping[str, str] = {
     "not told from the best.",
     "predicted_boundary": "Predicted is where the least-squares power law meets the level, with Fieller's interval "
     "over draws; measured is the zero. They differ where their intervals have nothing in common.",
-    "agreement": "Differences to the closed form, in standard deviations between seeds, are averaged over the cells of "
-    "each seed, and Student's t over draws tests their mean (Bonferroni over metrics).",
+    "agreement": "Differences to the closed form, in standard deviations (SD) over seeds, are averaged over the cells "
+    "of each seed, and Student's t over draws tests their mean (Bonferroni over metrics).",
     "relation": "Spearman's rank correlation over cells is found in each draw, with Student's t over draws; with cells "
     "as the sample it is that of means, with an interval for other cells.",
     "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
@@ -337,7 +334,7 @@ ESTIMATES: Mapping[str, str] = {
     "optimum": "best value",
     "joint_optimum": "best value",
     "predicted_boundary": "measured",
-    "agreement": "mean difference (standard deviations between seeds)",
+    "agreement": "mean difference (SD over seeds)",
     "relation": "rank correlation",
     "r_squared": "R²",
     "engines": "order",

@@ -216,7 +216,7 @@ def with_intervals(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[s
     ends = [(row["estimate"], *_ends(row)) for row in rows]
     values = np.array(ends, dtype=float)
     errors = (values[:, 2] - values[:, 1]) / 2
-    shared, alone = shared_decimals(values[:, 0], errors), alike(*values[:, 0])
+    shared, alone = shared_decimals(values[:, 0], errors), alike(*values[:, 0], padded=True)
     texts, theories = [], []
     for k, (row, (value, low, high)) in enumerate(zip(rows, ends, strict=True)):
         vanishes = shared is not None and low * high > 0 and min(abs(low), abs(high)) < 0.5 * 10.0**-shared
