@@ -260,15 +260,15 @@ def telling_axis(finding: Finding) -> str:
 
 
 def within(table: pd.DataFrame, outcome: str, keys: Sequence[str]) -> Condition | None:
-    """What the settings of an outcome have in common, though others have it too, by the axis of which they take the
-    fewest values, and of these the one that fewest settings share; None if most of all have it."""
+    """What the settings of an outcome have in common, though others have it too, by the axis on which fewest share it;
+    None if most of all have it."""
     chosen, out = (table["outcome"] == outcome).to_numpy(), list[tuple[float, Condition]]()
     for key in varying(keys, table):
         values = table.loc[chosen, key].unique().tolist()
         if one := _condition(key, values, table[key].unique().tolist(), LISTED + 1):
             out.append((float(table[key].isin(values).mean()), one))
     few = [pair for pair in out if pair[0] <= 1 / 2]
-    return min(few, key=lambda pair: (len(pair[1].values), pair[0]))[1] if few else None
+    return min(few, key=lambda pair: pair[0])[1] if few else None
 
 
 def _condition(key: str, values: Sequence[Any], every: Sequence[Any], most: int = LISTED) -> Condition | None:

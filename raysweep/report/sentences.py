@@ -229,11 +229,11 @@ def _at_edges(finding: Finding, workload: Workload) -> str:
 
 
 def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
-    """What settings with a place share, if that does not name them and few others share it: " (all with γ ≥ 1)"."""
+    """What settings with a place share, if that does not name them and few others share it: " (only γ ≥ 1)"."""
     if group.outcome != Outcome.LOCATED or which(finding, group, workload):
         return ""
     common = within(finding.table, group.outcome, finding.keys)
-    return f" (all with {condition_words(common, workload)})" if common else ""
+    return f" (only {condition_words(common, workload)})" if common else ""
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:

@@ -14,9 +14,14 @@ START: dict[str, Any] = {**ABOVE_0, "symbol": "α", "label": "initialization sca
 BUDGET: dict[str, Any] = {"unit": "steps", "minimum": 0, "infinite": True, "whole": True}
 STEP = "step size of gradient descent on the target{} (flow: a step count times this is the flow time)"
 SAMPLES = "target samples per dimension: n = round(gamma * dim)"
-TIME: dict[str, Any] = {"unit": "flow time", "minimum": 0, "infinite": True}
 FLOW_LENGTH = Parameter(
-    "pretrain_length", float, math.inf, "gradient-flow time on the source task, .inf = converged", **TIME
+    "pretrain_length",
+    float,
+    math.inf,
+    "time of gradient flow on the source task, .inf = converged",
+    minimum=0,
+    infinite=True,
+    label="pretraining time",
 )
 EXACT_START = Parameter(
     "pretrain_start", str, "exact", "what is fine-tuned: the exact state of gradient flow", choices=("exact",)

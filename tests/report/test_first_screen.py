@@ -62,7 +62,7 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted():
 
 def test_the_few_that_have_a_place_are_said_by_what_they_share():
     few = zeros(lambda at, depth: Outcome.LOCATED if at < 0.5 and at + depth in (1.2, 2.4) else Outcome.POSITIVE)
-    assert sentence(few, TRANSFER).endswith("in 2 (all with γ ≤ 0.4).")
+    assert sentence(few, TRANSFER).endswith("in 2 (only γ ≤ 0.4).")
 
 
 def test_a_split_with_one_exception_is_nearly_one():
