@@ -48,7 +48,7 @@ class Answer:
             cells = [("th", table.head), *(("td", row) for row in table.rows)]
             rows = ["".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in row) for tag, row in cells]
             lines.append(f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>")
-            lines += [f"<p>{html.escape(table.note)}</p>"] * bool(table.note)
+            lines += [f"<p>{html.escape(text)}</p>" for text in (table.note, table.usual) if text]
         if every > SHOWN_ROWS:
             lines.append(f"<p>and {every - SHOWN_ROWS:,} more in <code>.table</code></p>")
         return "\n".join(lines)

@@ -109,7 +109,8 @@ def as_said(finding: Finding) -> Finding:
     table, alike = finding.table, {**ALIKE, **(ALIKE_PLACES if finding.kind in BEST_PLACES else {})}
     said = table["outcome"].replace(alike)
     decided = (said != table["outcome"]) & said.isin(table.loc[table["needed"] == "", "outcome"])
-    return replace(finding, table=table.assign(outcome=said, needed=table["needed"].mask(decided, "")))
+    needed = {"needed": table["needed"].mask(decided, ""), "needed_number": table["needed_number"].mask(decided)}
+    return replace(finding, table=table.assign(outcome=said, **needed))
 
 
 def _further(finding: Finding, group: Group, workload: Workload, size: int) -> dict[str, str]:

@@ -82,7 +82,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
         out = _without(out, column) if alone else out
         shown = f"{shown} {_p_note(finding, workload, 0 if alone else None)}"
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
-    return replace(out, note=f"{note} {out.note}".strip())
+    return replace(out, note=note)
 
 
 def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:

@@ -33,7 +33,7 @@ from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 
-SCREEN, ANSWER, ANSWERS = 27, 4, 5
+SCREEN, ANSWER, ANSWERS = 28, 4, 5
 """Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""
 EXPLAINED = 3
 """The most metrics that it explains."""
@@ -200,6 +200,8 @@ def page_of(
         settings = len(finding.table)
         most = min(room, LATER if k else FIRST)
         first = first_table(finding, workload, most if most >= FEWEST else FIRST) if settings else None
+        if first and any(one.first and one.first.usual == first.usual for one in parts):
+            first = replace(first, usual="")  # it stands above
         lines = len(first.rows) if first else 0
         parts.append(
             Part(

@@ -58,8 +58,9 @@ MOST = 25
 AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
 SIZES, DETAILS = 6, 6
 """In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
-LEFT_OUT = 0.1
-"""Others that are at most this share of all settings may be left out beside how many the leading ones are."""
+LEFT_OUT, SCATTERED = 0.1, 3
+"""Others that are at most this share of all settings may be left out beside how many the leading ones are; and fewer
+than half of them that differ from one another, if they are so many."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -110,6 +111,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
+    if SCATTERED <= len(others) == len(finding.table) - lead.count < len(finding.table) / 2:
+        others, theory = [], theory * (lead.outcome == Outcome.LOCATED)  # else it is of what is left out
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     if lead.alike and not lead.drive and not theory:
         begin.insert(NAMING, clause(finding, lead, workload, ENDS))

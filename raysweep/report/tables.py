@@ -35,13 +35,15 @@ SHORT = 24
 class Table:
     """Formatted text: the head and the rows, all of one length, without columns that are empty everywhere.
 
-    numbers: which columns hold numbers. note: which settings they are; empty if they are all.
+    numbers: which columns hold numbers. note: which settings they are; empty if they are all. usual: the values that a
+    row leaves out, as words.
     """
 
     head: list[str]
     rows: list[list[str]]
     numbers: list[bool]
     note: str = ""
+    usual: str = ""
 
 
 def of_columns(columns: Iterable[Column], note: str = "") -> Table:
@@ -72,7 +74,7 @@ def table_of(
         if not all(needed):  # a column would be empty for most
             shown = [f"{text}; needs {more}" if more else text for text, more in zip(shown, needed, strict=True)]
             needed = []
-    return of_columns(
+    out = of_columns(
         [
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
             (estimate_head(finding, workload), True, shown),
@@ -81,16 +83,15 @@ def table_of(
             ("status", False, status),
             ("theory", True, theory),
             ("needs", False, needed or [NOTHING] * len(rows)),
-        ],
-        f"Values that a row does not name: {setting_text(base, workload)}." * bool(base),
+        ]
     )
+    return replace(out, usual=f"Values that a row does not name: {setting_text(base, workload)}." * bool(base))
 
 
 def whole_table(finding: Finding, workload: Workload) -> Table:
     """All rows that a page shows."""
     every, table = len(finding.table), table_of(finding, workload, range(min(SHOWN, len(finding.table))))
-    note = f"The first {SHOWN} of {every} rows; all are in the CSV. " * (every > SHOWN)
-    return replace(table, note=f"{note}{table.note}".strip())
+    return replace(table, note=f"The first {SHOWN} of {every} rows; all are in the CSV." * (every > SHOWN))
 
 
 def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
