@@ -12,6 +12,7 @@ import pandas as pd
 from raysweep.analyses.counts import Condition, Group, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
+from raysweep.fits.statistics import t_quantile
 from raysweep.numbers import NOTHING, alike, at_most, interval_numbers, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
@@ -301,10 +302,8 @@ def condition_words(one: Condition, workload: Workload) -> str:
 
 
 def theory_words(finding: Finding, workload: Workload) -> list[str]:
-    """Whether theory's values lie in all intervals but those that miss by chance, and how far they are from estimates,
-    the longest form first; empty without a theory."""
-    from scipy.special import bdtrc
-
+    """Whether some interval misses theory's value by more than chance among so many (Bonferroni, since settings may
+    share draws), and how far these values are from estimates, the longest form first; empty without a theory."""
     table = finding.table
     if finding.kind == "best":  # the interval of a choice
         return []
@@ -322,9 +321,14 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
         differs = f"theory differs by at most {far}" if near else "theory differs"
         return [differs] * (finding.kind != "curves")  # values near 0 differ by any share
     compared, apart = compared[~exact], apart[~exact]
-    missed = (compared["theory"] < compared["low"]) | (compared["theory"] > compared["high"])
-    outside, every = int(missed.sum()), len(apart)
-    likely = outside == 0 or bdtrc(outside - 1, every, 1 - finding.level) > 1 - finding.level
+    off = apart.abs() / (compared["estimate"] - compared["low"]).where(
+        apart > 0, compared["high"] - compared["estimate"]
+    )
+    outside, every = int((off > 1).sum()), len(apart)
+    draws = float(compared["draws"].min()) if "draws" in compared else np.nan
+    degrees = draws - 1 if draws > 1 else np.inf  # errors of single runs are those of all
+    chance = [t_quantile(1 - (1 - finding.level) / count, degrees) for count in (1, every)]
+    likely = bool(off.max() <= chance[1] / chance[0])
     if every == 1:
         return [f"theory {'agrees' if likely else 'differs'} ({number(compared['theory'].iloc[0], 4)})"]
     if not likely:
