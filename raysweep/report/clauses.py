@@ -121,7 +121,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
-        difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
+        difference = f"mean differences at most {at_most(max(abs(group.low), abs(group.high)))}"
     return {
         "means": f" (means {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
         "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",
@@ -153,13 +153,14 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
 
 def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
     """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit, or
-    that the question names."""
+    that the question names: "60.0°", "t = 2.3"."""
     x = called(finding.x, workload)
     if len(x) <= SYMBOL:
         return place_words(finding, group, workload, size, f"{x} ")
     place = place_words(finding, group, workload, size)
     if size % 2 and (unit_of(finding.x, workload) or finding.question):
-        return place
+        symbol = workload.symbol(finding.x) * (not unit_of(finding.x, workload))
+        return f"{symbol} = {place}" if symbol else place
     return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
 
 

@@ -204,7 +204,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         (whole, estimate_head(finding, workload), ""),
         (short, f"{estimate_name(finding, workload)}{in_head}", INTERVALS),
     )
-    some = f"{len(table)} of " if tested else "all "
+    some = f"{len(table)} of " if tested else "All "
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
     for (texts, head, where), across in product(forms if len(keys) == 2 else forms[:1], order):
@@ -220,7 +220,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         full = 2 * len(table) >= len(lines) * len(others)
         fits = min(first, SHORT) + sum(others) <= WIDE  # settings of several axes break into lines
         if full and fits and len(lines) <= FIRST:
-            note = f"{capitalized(head)} of {some}{counted(len(every), 'setting')}{where}. {more}"
+            note = f"{some}{counted(len(every), 'setting')}: {head}{where}. {more}"
             return of_columns(columns, note.strip())
     return NO_TABLE
 

@@ -92,7 +92,7 @@ def _differences(name: str, space: Any, design: Design, workload: Workload) -> s
 def varied_in_short(design: Design, workload: Workload) -> str:
     """What was varied, in one line: each axis with its ends or its few values, axes that vary together by the first of
     them; and the first of what is fixed: axes of one value, words (for example the images that are the source), and
-    numbers that are not the default."""
+    numbers that the space sets."""
     together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
     varied, words, numbers = list[str](), list[str](), list[str]()
     for name in design.varied():
@@ -103,13 +103,14 @@ def varied_in_short(design: Design, workload: Workload) -> str:
         text += _condition(name, design, workload)
         with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
         varied.append(f"{text} (and with it {', '.join(with_it)})" if with_it else text)
+    set_to = {name for space in design.spaces for name in space.get("fixed") or {}}
     for one in workload.parameters:
         given, declared = design.values(one.name), one.name in design.varied()
         if len(given) != 1 or given[0] in ("", "all", None):
             continue
         if isinstance(given[0], str) and (declared or not one.choices):
             words.append(setting(one.name, given[0], workload))
-        elif declared or (one.type in (int, float) and given[0] != one.default):
+        elif declared or (one.type in (int, float) and one.name in set_to):
             numbers.append(_axis_in_short(one.name, given, workload))
     fixed = [*words, *numbers][:FIXED]
     parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]

@@ -107,7 +107,7 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
         unit = unit_of(axis, workload) if pair else ""
         shown = or_outcome(with_intervals(part, unit)[0], part, finding)
         name = called(axis, workload)
-        yield f"{f'best {name}' if pair else f'power of {name}'} [{100 * finding.level:g} %]", True, shown
+        yield f"{f'best {name}' if pair else f'exponent of {name}'} [{100 * finding.level:g} %]", True, shown
     needed = [[needed_words(row, finding, workload) for row in part] for part in by_axis]
     yield "needs", False, [next(filter(None, line), "") for line in zip(*needed, strict=True)]
 
@@ -139,7 +139,7 @@ def setting_column(
     differ = [[key for key in keys if key not in base or row[key] != base[key]] or keys for row in rows]
     texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
     texts = _named(texts, names)
-    return "setting", max(map(len, texts)) <= SHORT, texts
+    return "metric" if list(keys) == ["metric"] else "setting", max(map(len, texts)) <= SHORT, texts
 
 
 def axis_column(key: str, values: Iterable[Any], workload: Workload) -> Column:

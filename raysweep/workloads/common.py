@@ -21,6 +21,7 @@ FLOW_LENGTH = Parameter(
     "time of gradient flow on the source task, .inf = converged",
     minimum=0,
     infinite=True,
+    symbol="t",
     label="pretraining time",
 )
 EXACT_START = Parameter(
