@@ -121,7 +121,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
-        difference = f"mean differences at most {at_most(max(abs(group.low), abs(group.high)))}"
+        difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
         "means": f" (means {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
         "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",

@@ -60,7 +60,7 @@ def test_the_longest_lengths_are_forecast_from_the_others(draws):
     rows = bowls([-0.25, 0.2], draws=draws, noise=0.1, lengths=lengths)
     one = finding_of(rows)
     assert one.facts["longest_out"] == {"inside": 4, "of": 4, "settings": 2}
-    message = "The largest values of pretraining length, forecast from the others: 4 of 4 inside their 95 % interval"
+    message = "The largest values of pretraining time, forecast from the others: 4 of 4 inside their 95 % interval"
     assert f"{message} in 2 settings." in notes(one, TRANSFER)
     moved = dict(zip(rates := np.unique(rows["finetune_lr"]), np.roll(rates, 5), strict=True))
     rows["finetune_lr"] = rows["finetune_lr"].map(moved).where(rows["pretrain_length"] > 40, rows["finetune_lr"])
