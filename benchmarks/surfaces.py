@@ -31,8 +31,8 @@ in each slice, whose level and size are unknown too). A ratio of 3 was asked for
 little noise an oracle's width goes to 0, and ours to what a curve may do between two values of the grid. From where a
 cliff stands an oracle even knows the best value. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth
 families are covered in more than they say. A hinge (level on one side, steep on the other) and the edge of stability
-are best at their bend, which smooth draws miss: most draws are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a
-wall farther away). A hinge is covered least all the same.
+are best at their bend, which smooth draws miss: most draws are moved towards it (`MOVED`; `STRAIGHT` tells a bend from
+a wall farther away). A hinge is covered least all the same.
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
 curves and too small for kinks, in the same measure as intervals are.
