@@ -341,7 +341,8 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     one_sided = every >= FEWEST and bool((apart > 0).all() or (apart < 0).all())
     inside = some_of(every - outside, every, "interval")
     forms = [f"theory agrees within {far}, in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
-    return [*forms, f"theory agrees within {far}{f' ({inside})' * bool(outside)}", "theory agrees"]
+    within = f"theory agrees within {far}"
+    return [*forms, f"{within}{f' ({inside})' * bool(outside)}", within, "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
