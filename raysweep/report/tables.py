@@ -185,7 +185,8 @@ def units(finding: Finding, workload: Workload) -> tuple[str, str]:
 
 
 def estimate_name(finding: Finding, workload: Workload) -> str:
-    name = called(finding.metric, workload) if finding.kind == "search" else ESTIMATES.get(finding.kind, "estimate")
+    names = {"search": called(finding.metric, workload), "optimum": f"best {called(finding.x, workload)}"}
+    name = names.get(finding.kind) or ESTIMATES.get(finding.kind, "estimate")
     return f"{name}{PER_DECADE * bool(finding.facts.get('logarithmic'))}"
 
 

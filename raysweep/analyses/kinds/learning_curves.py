@@ -202,7 +202,7 @@ def explored_curves(curves: Sequence[Curve], keys: Sequence[str], metric: str, q
 
 ANALYSIS = Analysis(
     kind="learning_curves",
-    question="How does {metric} change along training?",
+    question="Which {metric} does training reach?",
     run=run,
     required={"x": allowed.training_x},
     optional={**OPTIONS, "scale": allowed.scale, "called": allowed.called},
