@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,10 +92,10 @@ def _differences(name: str, space: Any, design: Design, workload: Workload) -> s
 
 def varied_in_short(design: Design, workload: Workload) -> str:
     """What was varied, in one line: each axis with its ends or its few values, axes that vary together by the first of
-    them; and the first of what is fixed: axes of one value, words (for example the images that are the source), and
-    numbers that the space sets."""
+    them; and the first of what is fixed: axes of one value, words (for example the images that are the source), numbers
+    that are not the default, and of the others those with a letter that are no rates."""
     together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
-    varied, words, numbers = list[str](), list[str](), list[str]()
+    varied, words, numbers, defaults = (list[str]() for _ in range(4))
     for name in design.varied():
         group, values = together.get(name, [name]), design.values(name)
         if name != group[0] or len(values) < 2:
@@ -103,16 +104,17 @@ def varied_in_short(design: Design, workload: Workload) -> str:
         text += _condition(name, design, workload)
         with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
         varied.append(f"{text} (and with it {', '.join(with_it)})" if with_it else text)
-    set_to = {name for space in design.spaces for name in space.get("fixed") or {}}
     for one in workload.parameters:
         given, declared = design.values(one.name), one.name in design.varied()
         if len(given) != 1 or given[0] in ("", "all", None):
             continue
         if isinstance(given[0], str) and (declared or not one.choices):
             words.append(setting(one.name, given[0], workload))
-        elif declared or (one.type in (int, float) and one.name in set_to):
+        elif declared or (one.type in (int, float) and given[0] != one.default):
             numbers.append(_axis_in_short(one.name, given, workload))
-    fixed = [*words, *numbers][:FIXED]
+        elif one.symbol and one.searched_by != "optimum" and given[0] not in (0, math.inf):
+            defaults.append(_axis_in_short(one.name, given, workload))
+    fixed = [*words, *numbers, *defaults][:FIXED]
     parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
     imported = [_description(space) for space in design.spaces if IMPORTED in (space.get("search") or {})]
     return " ".join(filter(None, [*parts, *(f"{capitalized(text)}." for text in imported if text)]))
