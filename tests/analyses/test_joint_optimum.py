@@ -78,7 +78,7 @@ def test_the_best_of_an_opposite_metric_is_the_same_place():
 
 def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there():
     result = asked(runs(largest=0.03))
-    assert "; the best bs is " in result.answers[0]
+    assert result.table["estimate"].notna().all()
     assert "no best one is sought" in asked(runs().replace({"lr": {RATES[3]: 0.0}})).answers[0]  # 0 may be best
     (plot,) = result[0].plots()
     assert {len(panel.diverged) for panel in plot.panels} == {2 * len(BATCHES)}

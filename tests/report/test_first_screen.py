@@ -98,7 +98,7 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("changes sign at [")
     tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
-    assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])
+    assert (len(table.rows), table.head[1:], table.note[:18]) == (6, ["L = 1", "L = 2"], "12 of 20 settings:")
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
     assert table.note.endswith("interval]. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")
