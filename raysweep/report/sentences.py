@@ -288,7 +288,6 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
     count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
     others = " and ".join(workload.symbol(key) or called(key, workload) for key in keys)
-    open_ones = f"; undecided {_side_of_law(finding.table, Outcome.UNDECIDED, keys, workload)}"
     rest, powers, turns = f"; undecided in {every - count}" * (count < every), list[list[str]](), False
     for axis, table in laws.groupby("axis", sort=False):
         name, ways_of = called(str(axis), workload), table["outcome"].unique()
@@ -304,7 +303,7 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
                 power = [" to ".join(unique(f"{name}^{low}", f"{name}^{high}"))] * 2
             powers.append([form.format(text) for text in power])
     of_all = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}{rest}"]
-    of_all = ([open_ones, f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
+    of_all = ([f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
     marks = " and " if len(powers) == 2 and not turns else ", "
     said = [f"the best {called(finding.x, workload)} {marks.join(some)}" for some in zip(*powers, strict=True)]
     text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
@@ -319,7 +318,7 @@ def _side_of_law(table: pd.DataFrame, way: Outcome, keys: Sequence[str], workloa
     """In which settings a law goes this way."""
     chosen = (table["outcome"] == way).to_numpy()
     where = [condition_words(one, workload) for one in conditions(table, chosen, keys)]
-    return f"for {' and '.join(where)}" if where else f"in {chosen.sum() // table['axis'].nunique()}"
+    return f"for {' and '.join(where)}" if where else f"in {chosen.sum()}"
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
