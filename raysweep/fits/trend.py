@@ -25,7 +25,7 @@ from raysweep.lazy import pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 PER_DRAW = "per draw: Student's t on each draw's slope"
-FEWEST_POINTS = 3  # two points always lie on a line
+FEWEST_POINTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)

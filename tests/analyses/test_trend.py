@@ -46,6 +46,8 @@ def test_a_curve_without_noise_has_an_exact_slope_equal_to_theory_s():
     assert flat["outcome"] == Outcome.NO_EFFECT
 
 
-def test_two_values_or_one_draw_test_no_trend():
-    assert set(trend(where={"overlap_angle": [10.0, 20.0]}).table["needed"]) == {Needed.MORE_X}
+def test_two_values_test_a_trend_and_one_value_or_one_draw_does_not():
+    two = trend(where={"overlap_angle": AXES["overlap_angle"][:2]}).table
+    assert [(row["outcome"], row["throughout"]) for row in two.to_dict("records")[:1]] == [(Outcome.RISES, False)]
+    assert set(trend(where={"overlap_angle": [10.0]}).table["needed"]) == {Needed.MORE_X}
     assert set(trend(draws=1).table["needed"]) == {Needed.MORE_DRAWS}

@@ -71,7 +71,7 @@ def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
     # Without a clear slope, changes in both directions are tested. So each test may err only half as often.
     either = {each: (2 * whole[f"{each}_holm"] <= 1 - level).to_numpy() for each in ("p_along", "p_against")}
     whole["turns_back"] = np.where(trend, clear["p_against"], either["p_against"] & either["p_along"])
-    whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"]
+    whole["throughout"] = clear["p_throughout"] & trend & ~whole["turns_back"] & (whole["points"] > 2)
     up = whole["slope"] > 0  # which changes between two values were shown, whatever the overall slope
     along, against = either["p_along"], either["p_against"]
     rise, fall = np.where(up, along, against), np.where(up, against, along)
