@@ -46,6 +46,8 @@ class Outcome(StrEnum):
     """The values are equal everywhere, or zero."""
     RISES = "rises"
     FALLS = "falls"
+    TURNS = "turns"
+    """Lower in the middle of an axis than at both ends, or higher: a rank correlation says little."""
     UNCLEAR = "unclear"
     """A difference, a slope or a correlation that is not told from 0."""
     HIGHER = "higher"

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from transfer_rows import finding_of, rows_with
+from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
 from raysweep.fits.correlation import of_ranks
+from raysweep.report.sentences import sentence
 
 AXES = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "noise": [0.0, 0.3]}
 SWAPPED = dict(zip(AXES["overlap_angle"], [0, 2, 1, 3, 5, 4, 6, 7], strict=True))
@@ -54,3 +55,17 @@ def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval():
         "records"
     )
     assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.MEASURED, Needed.MORE_UNITS, 4)
+
+
+def test_a_metric_that_falls_and_then_rises_with_another_is_not_told_by_a_rank_correlation():
+    angles = {"overlap_angle": [float(k) for k in range(1, 13)]}
+
+    def valley(rows, random):
+        return (rows["overlap_angle"] - 6) ** 2 + 0.1 * random.standard_normal(len(rows))
+
+    frame = rows_with(angles, 6, kl_divergence=lambda rows, _: rows["overlap_angle"], risk_finetune=valley)
+    for sign, said in ((1, "falls, then rises"), (-1, "rises, then falls")):
+        turned = frame.assign(risk_finetune=sign * frame["risk_finetune"])
+        finding = finding_of(turned, angles, "relation", x="kl_divergence", y="risk_finetune")
+        assert (finding.table["outcome"].tolist(), finding.table["needed"].tolist()) == ([Outcome.TURNS], [""])
+        assert sentence(finding, TRANSFER).startswith(f"Risk after fine-tuning {said} with Kullback-Leibler divergence")

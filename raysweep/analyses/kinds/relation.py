@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.counts import Way
 from raysweep.analyses.finding import Finding, Needed, Nothing, Outcome, Plot
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.question import Analysis, Question
@@ -20,7 +21,9 @@ from raysweep.space import checks
 from raysweep.workloads.declaration import Workload
 
 FEWEST = 3
-"""Cells of a draw below which it has no rank correlation."""
+"""Cells of a draw below which it has no rank correlation; those of a third of them below which none has a turn."""
+ORDERED = 0.5
+"""The size of a rank correlation from which on a turn is no matter."""
 Rank = dict[str, Any]
 """A rank correlation as a row of the table, see `ranked`."""
 
@@ -61,6 +64,7 @@ def run(question: Question) -> Finding:
     estimate = rank_of_means if by_cells else rank_correlation
     parts = list(groups(good, by))
     overall, ranks = estimate(good, x, y), [(where, estimate(rows, x, y)) for where, rows in parts]
+    turns = ["" if by_cells else turn(rows, x, y) for _, rows in parts]
     every: list[tuple[Where, Rank]] = [(dict.fromkeys(by), overall), *(ranks if by else ())]
     tables = {f"{question.name}_ranks": pd.DataFrame([{**where, **one} for where, one in every])}
     if keys:
@@ -70,7 +74,7 @@ def run(question: Question) -> Finding:
     facts |= {"rows": len(good), "without_value": len(ok) - len(good), "infinite": int(np.isinf(good[x]).sum())}
     return question.finding(
         "relation",
-        [{**where, **setting(one, by_cells)} for where, one in ranks],
+        [{**where, **setting(one, by_cells, way)} for (where, one), way in zip(ranks, turns, strict=True)],
         by,
         metric=y,
         facts={**facts, **({"overall": overall} if by else {})},
@@ -79,17 +83,33 @@ def run(question: Question) -> Finding:
     )
 
 
-def setting(one: Rank, by_cells: bool) -> dict[str, Any]:
-    """The row of one group. by_cells: whether intervals are over cells."""
+def setting(one: Rank, by_cells: bool, way: str) -> dict[str, Any]:
+    """The row of one group. by_cells: whether intervals are over cells. way: that of `turn`."""
     row = {name: one[name] for name in ("low", "high", "reason", "draws", "cells")}
     row["estimate"] = one["rank_correlation"]
     outcome = side(row["low"], row["high"])
     if outcome == Outcome.UNDECIDED and np.isfinite(row["estimate"]):
         outcome = Outcome.MEASURED
+    if way and abs(row["estimate"]) < ORDERED:
+        return {**row, "outcome": Outcome.TURNS, "way": way}
     if outcome not in (Outcome.RISES, Outcome.FALLS) and row["reason"] != Reason.NO_VARIATION:
         of_cells = by_cells or row["reason"] == Reason.TOO_FEW_CELLS
         row |= takes(Needed.MORE_UNITS, row["cells"]) if of_cells else takes(Needed.MORE_DRAWS, row["draws"])
     return {**row, "outcome": outcome}
+
+
+def turn(rows: pd.DataFrame, x: str, y: str) -> Way | str:
+    """Whether y is lower, or higher, in the middle third of the cells along x than in both others, each difference told
+    from 0 by Student's t over draws; empty if not."""
+    cells = rows.groupby("_cell")[x].mean().sort_values()
+    third = pd.Series(3 * np.arange(len(cells)) // len(cells), index=cells.index)
+    means = rows.groupby(["seed", rows["_cell"].map(third)])[y].mean().unstack().dropna()
+    if len(cells) < 3 * FEWEST or len(means) < 2:
+        return ""
+    higher = means[[0, 2]].sub(means[1], axis=0)
+    half = t_quantile(LEVEL, len(means) - 1) * higher.sem()
+    above, below = (higher.mean() > half).all(), (higher.mean() < -half).all()
+    return Way.LOWEST if above else Way.HIGHEST if below else ""
 
 
 def ranked(value: float, low: float, high: float, draws: int, cells: int, why: Reason = Reason.NONE, **n: int) -> Rank:
