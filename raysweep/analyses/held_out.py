@@ -47,6 +47,10 @@ def place(row: Mapping[str, Any], edges: np.ndarray, level: float) -> Place | No
     """A place of a curve as the law takes it: normal on either side of the estimate, in log; None where nothing is
     located. row: outcome, estimate, low and high. edges: of the curves' axis, in log."""
     low, high = edges.tolist()
+    if row["outcome"] == Outcome.BOUND_HIGH:  # it lies above a bound, which may be far from the edge
+        high = float(np.log(row["low"]))
+    if row["outcome"] == Outcome.BOUND_LOW:
+        low = float(np.log(row["high"]))
     if row["outcome"] in ABOVE + BELOW:
         above = float(row["outcome"] in ABOVE)
         return Place(np.empty(0), low, high, 1 - above, above)

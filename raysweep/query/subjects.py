@@ -158,5 +158,5 @@ def here(table: pd.DataFrame, values: Mapping[str, Any]) -> np.ndarray:
     same = np.ones(len(table), dtype=bool)
     for name, value in values.items():
         column, is_number = table[name], table[name].dtype.kind in "if" and not isinstance(value, (str, bool))
-        same &= np.isclose(column.to_numpy(float), value) if is_number else np.asarray(column == value)
+        same &= np.isclose(column.to_numpy(float), value, atol=0) if is_number else np.asarray(column == value)
     return same

@@ -6,12 +6,14 @@ import pytest
 
 import raysweep
 from raysweep import plain_json
+from raysweep.analyses.finding import Outcome
+from raysweep.analyses.held_out import place
 from raysweep.commands import forecasts
 from raysweep.errors import InputError
 from raysweep.fits.surface.law import Place, fit_law
 from raysweep.query import importing, table
 from raysweep.query.forecasting import VERSION, digest, forecast, score
-from raysweep.query.subjects import Places
+from raysweep.query.subjects import Places, here
 
 LAW = {"law": {"metric": "loss", "lr": "lr", "over": ["width", "tokens"]}}
 AT = {"width": 512, "tokens": 16e9}
@@ -30,6 +32,19 @@ def imported(storage, name, widths, analysis=LAW, turn=0.0):
     rows["loss"] = 2 + 0.1 * np.log(rows["lr"] / best) ** 2 + 0.02 * noise
     read = table.read(rows, ["loss"], ["lr", "width", "tokens"], questions=[analysis], name=name)
     return importing.create(read, storage)
+
+
+def test_settings_far_below_one_are_told_apart():
+    small = pd.DataFrame({"eps": [1e-9, 2e-9, 1e-9 * (1 + 1e-12)]})
+    assert here(small, {"eps": 1e-9}).tolist() == [True, False, True]
+
+
+def test_a_turn_of_which_only_a_bound_is_known_lies_beyond_the_bound_not_beyond_the_edge():
+    row = {"outcome": Outcome.BOUND_HIGH, "estimate": np.nan, "low": 3.0, "high": np.inf}
+    above = place(row, np.log([1.0, 100.0]), 0.95)
+    assert (above.low, above.high, above.above) == (0.0, pytest.approx(np.log(3)), 1.0)
+    below = place(row | {"outcome": Outcome.BOUND_LOW, "low": 0.0, "high": 30.0}, np.log([1.0, 100.0]), 0.95)
+    assert (below.low, below.below) == (pytest.approx(np.log(30)), 1.0)
 
 
 @pytest.mark.parametrize(
