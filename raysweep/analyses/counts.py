@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,8 +44,8 @@ class Drive:
     """The axis that drives estimates, and their medians at two of its values.
 
     first, last: (value of the axis, median): at its ends if it drives them `one_way`, that is if their rank correlation
-    is at least `ORDERED`; else the smallest median and the largest. medians: whether all estimates reach farther than
-    these two, by a tenth of what lies between.
+    is at least `ORDERED` and no intervals show a turn; else the smallest median and the largest. medians: whether all
+    estimates reach farther than these two, by a tenth of what lies between.
     """
 
     key: str
@@ -145,10 +144,19 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     medians = values.groupby(table[key]).median()
     order = np.corrcoef(medians.rank(), np.arange(len(medians)))[0, 1]
     one_way = bool(table[key].dtype.kind in "if" and abs(order) >= ORDERED)
+    if one_way and alone:
+        rows = np.argsort(table[key].to_numpy())
+        one_way = not _turns(low[rows], high[rows], order)
     ends = medians.iloc[[0, -1] if one_way else [medians.argmin(), medians.argmax()]]
     farther = float(np.ptp(values)) > (1 + FARTHER) * float(np.ptp(medians))
     first, last = zip(ends.index, ends.tolist(), strict=True)
     return Drive(key, first, last, one_way=one_way, medians=farther)
+
+
+def _turns(low: np.ndarray, high: np.ndarray, sign: float) -> bool:
+    """Whether places whose intervals are these, in the order of an axis, also go against the sign."""
+    low, high = (low, high) if sign > 0 else (-high, -low)
+    return bool((high < np.maximum.accumulate(low)).any())
 
 
 def crossed(table: pd.DataFrame, key: str, keys: Sequence[str]) -> bool:
@@ -226,23 +234,25 @@ class Way(StrEnum):
     UNCLEAR = "unclear"
 
 
-def ways(finding: Finding) -> Counter[Way]:
-    """In how many settings means do what along the axis of the finding; empty if they are not all measured there."""
-    table, x, out = finding.table, finding.x, Counter[Way]()
+def ways(finding: Finding) -> pd.DataFrame:
+    """What means do along the axis of the finding: the keys of each setting, and its `way` in the last column; empty if
+    they are not all measured there."""
+    table, x = finding.table.sort_values(finding.x), finding.x
     measured = (table["outcome"] == Outcome.MEASURED).all() and table["estimate"].notna().all()
     if not measured or x not in finding.keys or "metric" in finding.keys or isinstance(table[x].iloc[0], str):
-        return out
-    others = [key for key in finding.keys if key != x]
-    for _, line in table.sort_values(x).groupby(others, dropna=False) if others else [((), table.sort_values(x))]:
+        return pd.DataFrame()
+    others, out = [key for key in finding.keys if key != x], list[dict[str, Any]]()
+    for _, line in table.groupby(others, dropna=False) if others else [((), table)]:
         low, high, middle = (line[name].to_numpy() for name in ("low", "high", "estimate"))
         bottom, top = middle.argmin(), middle.argmax()
         if high[bottom] < min(low[0], low[-1]):
-            out[Way.LOWEST] += 1
+            way = Way.LOWEST
         elif low[top] > max(high[0], high[-1]):
-            out[Way.HIGHEST] += 1
+            way = Way.HIGHEST
         else:
-            out[Way.RISES if low[-1] > high[0] else Way.FALLS if high[-1] < low[0] else Way.UNCLEAR] += 1
-    return out
+            way = Way.RISES if low[-1] > high[0] else Way.FALLS if high[-1] < low[0] else Way.UNCLEAR
+        out.append({**line[others].iloc[0], "way": way})
+    return pd.DataFrame(out)
 
 
 def told_by(finding: Finding, key: str) -> pd.Series:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import Condition, Group, telling_axis
+from raysweep.analyses.against_theory import shares, verdict
+from raysweep.analyses.counts import Condition, Group, Way, conditions, telling_axis
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
-from raysweep.fits.statistics import t_quantile
-from raysweep.numbers import NOTHING, alike, at_most, interval_numbers, number
+from raysweep.numbers import alike, at_most, interval_numbers, number
 from raysweep.phrases import counted, plural, some_of
 from raysweep.report.names import called, in_short, listed, setting, settings, short, unit_of, what_differs
 from raysweep.report.phrases import (
@@ -22,6 +22,7 @@ from raysweep.report.phrases import (
     BEST_PLACES,
     BOUNDS,
     CLAUSES,
+    DIFFERENCES,
     EFFECTS,
     ESTIMATES,
     IN_X,
@@ -33,6 +34,7 @@ from raysweep.report.phrases import (
     SIDES,
     SIGNS,
     SUBJECTS,
+    WAYS,
 )
 from raysweep.workloads.declaration import Workload
 
@@ -40,11 +42,12 @@ FEW = 3
 """The most settings that are named one by one."""
 SYMBOL = 4
 """Letters at most of a name that takes no article: x, lr, step."""
-EQUAL, EVEN = 1e-6, 0.1
-"""Theory agrees with an exact value up to this share of it; so many times a value are about the value up to this."""
-SMALL, FEWEST = 0.02, 6
-"""Theory's values of which one is smaller than this share of the largest are near 0, and differ by any share; the
-fewest estimates of which it is worth a word that all lie on one side."""
+EVEN = 0.1
+"""So many times a value are about the value up to this."""
+FEWEST = 6
+"""The fewest estimates of which it is worth a word that all lie on one side of theory."""
+WEAK = 0.3
+"""The size of a rank correlation below which it says little."""
 STAY = 5
 """Of so many settings places move along an axis although in one of them that is not clear."""
 ENDS, NAMING, BRIEF = -1, 2, 4
@@ -92,7 +95,8 @@ def outcome_words(outcome: str, finding: Finding) -> str:
     if outcome == Outcome.UNCLEAR:
         return f"no clear {EFFECTS.get(finding.kind, 'difference')}"
     sided = SIDES.get(Outcome(outcome), "") if "positive" in finding.meanings else ""
-    return sided.format(**finding.meanings) or OUTCOMES.get(Outcome(outcome), str(outcome))
+    of_kind = DIFFERENCES.get(Outcome(outcome), "") if finding.kind == "engines" else ""
+    return sided.format(**finding.meanings) or of_kind or OUTCOMES.get(Outcome(outcome), str(outcome))
 
 
 def brief_words(finding: Finding, group: Group, workload: Workload, whose: str = " (the {} tried)") -> str:
@@ -132,6 +136,8 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
         "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else back,
+        "ways": " or ".join(WAYS[Way(way)] for way in dict.fromkeys(rows["way"])) if "way" in rows else "",
+        "weakly": " weakly" * bool(max(abs(group.low), abs(group.high)) < WEAK),
         "often": " more than once, most clearly" * bool(facts.get("several") == group.count),
         "slope": f", log-log slope {place_words(finding, group, workload, size)}" * bool(np.isfinite(group.low)),
         "than": f"{f'in {next(iter(sweeps))} ' if len(sweeps) == 1 else ''}than in {facts.get('first', '')}",
@@ -152,15 +158,15 @@ def _sides(finding: Finding, workload: Workload) -> dict[str, str]:
 
 
 def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
-    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit, or
-    that the question names: "60.0°", "t = 2.3"."""
+    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit or
+    a symbol: "60.0°", "t = 2.3"."""
     x = called(finding.x, workload)
     if len(x) <= SYMBOL:
         return place_words(finding, group, workload, size, f"{x} ")
     place = place_words(finding, group, workload, size)
-    if size % 2 and (unit_of(finding.x, workload) or finding.question):
-        symbol = workload.symbol(finding.x) * (not unit_of(finding.x, workload))
-        return f"{symbol} = {place}" if symbol else place
+    unit, symbol = unit_of(finding.x, workload), workload.symbol(finding.x)
+    if size % 2 and (unit or symbol):
+        return place if unit else f"{symbol} = {place}"
     return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
 
 
@@ -194,6 +200,9 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
         median = " in the median" * (drive.medians and not group.alike)
         return f"{name}{moved[0]}{unit} at {begin} ({way} to {moved[1]} at {end}{median})"
+    if drive and not drive.one_way and not drive.medians and size < NAMING:
+        begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+        return f"{name}{low}{unit} ({begin}) to {high}{unit} ({end})"
     about = f"about {name}{middle}{unit}"
     across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
     sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)
@@ -257,6 +266,13 @@ def which(finding: Finding, group: Group, workload: Workload) -> str:
     return f" for {where}" if where and not group.nearly else ""
 
 
+def in_which(table: pd.DataFrame, outcome: Outcome, keys: Sequence[str], workload: Workload) -> str:
+    """In which settings this is the outcome: "for bs ≤ 128"; or in how many."""
+    chosen = (table["outcome"] == outcome).to_numpy()
+    where = [condition_words(one, workload) for one in conditions(table, chosen, keys)]
+    return f"for {' and '.join(where)}" if where else f"in {chosen.sum()}"
+
+
 def share(finding: Finding, group: Group, workload: Workload) -> str:
     """In how many settings of all, and which these nearly are; "any of" and "either" where nothing is clear."""
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
@@ -303,63 +319,41 @@ def condition_words(one: Condition, workload: Workload) -> str:
 
 
 def theory_words(finding: Finding, workload: Workload) -> list[str]:
-    """Whether some interval misses theory's value by more than chance among so many (Bonferroni, since settings may
-    share draws), and how far these values are from estimates, the longest form first; empty without a theory."""
-    table = finding.table
-    if finding.kind == "best":  # the interval of a choice
+    """Whether theory agrees, and how far it is from estimates, the longest form first; empty without a theory."""
+    if not (theory := verdict(finding)):
         return []
-    compared = table[table[["theory", "estimate", "low", "high"]].notna().all(axis=1)]  # what is located
-    if not len(compared):
-        return []
-    apart, theory = compared["estimate"] - compared["theory"], compared["theory"]
-    exact = compared["high"] - compared["low"] <= NOTHING * compared["estimate"].abs()
     angles = _in_degrees(finding, workload)
-    near, unit = angles or bool(theory.abs().min() > SMALL * theory.abs().max()), "°" if angles else " %"
-    far = f"{at_most(_distances(compared, finding, workload).fillna(0).max())}{unit}"
-    if exact.all():
-        if apart.abs().max() <= EQUAL * theory.abs().max():
+    far = f"{at_most(theory.apart if angles else 100 * theory.share)}{'°' if angles else ' %'}"
+    near, every = angles or not theory.near_zero, theory.every
+    if every == 0:
+        if theory.agrees:
             return ["theory agrees"]
         differs = f"theory differs by at most {far}" if near else "theory differs"
         return [differs] * (finding.kind != "curves")  # values near 0 differ by any share
-    compared, apart = compared[~exact], apart[~exact]
-    off = apart.abs() / (compared["estimate"] - compared["low"]).where(
-        apart > 0, compared["high"] - compared["estimate"]
-    )
-    outside, every = int((off > 1).sum()), len(apart)
-    draws = float(compared["draws"].min()) if "draws" in compared else np.nan
-    degrees = draws - 1 if draws > 1 else np.inf  # errors of single runs are those of all
-    chance = [t_quantile(1 - (1 - finding.level) / count, degrees) for count in (1, every)]
-    likely = bool(off.max() <= chance[1] / chance[0])
     if every == 1:
-        return [f"theory {'agrees' if likely else 'differs'} ({number(compared['theory'].iloc[0], 4)})"]
-    if not likely:
-        some = f"theory differs in {outside} of {every}"
+        return [f"theory {'agrees' if theory.agrees else 'differs'} ({number(theory.value)})"]
+    if not theory.agrees:
+        some = f"theory differs in {theory.outside} of {every}"
         return [f"{some}, by at most {far}"] * near + [some]
     if not near:
         return ["theory agrees"]
-    side, noun = "below" if apart.iloc[0] < 0 else "above", "means" if finding.kind == "curves" else "estimates"
-    one_sided = every >= FEWEST and bool((apart > 0).all() or (apart < 0).all())
-    inside = some_of(every - outside, every, "interval")
-    forms = [f"theory agrees within {far}, in {inside}{after}" for after in (f", all {noun} {side} it" * one_sided, "")]
+    noun = "means" if finding.kind == "curves" else "estimates"
+    inside = some_of(every - theory.outside, every, "interval")
+    side = f", all {noun} {'above' if theory.side > 0 else 'below'} it" * (every >= FEWEST and theory.side != 0)
     within = f"theory agrees within {far}"
-    return [*forms, f"{within}{f' ({inside})' * bool(outside)}", within, "theory agrees"]
+    forms = [f"{within}, in {inside}{after}" for after in (side, "")]
+    return [*forms, f"{within}{f' ({inside})' * bool(theory.outside)}", within, "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
     """In which setting theory is farthest from an estimate, and both; empty if they read alike."""
-    if not (far := _distances(finding.table, finding, workload)).notna().any():
+    table, angles = finding.table, _in_degrees(finding, workload)
+    if not (far := (table["estimate"] - table["theory"]).abs() if angles else shares(table)).notna().any():
         return ""
-    row = finding.table.loc[far.idxmax()]
-    where = settings({key: row[key] for key in varying(finding.keys, finding.table)}, workload)
-    unit = "°" * _in_degrees(finding, workload)
-    estimate, theory = (f"{text}{unit}" for text in alike(row["estimate"], row["theory"]))
+    row = table.loc[far.idxmax()]
+    where = settings({key: row[key] for key in varying(finding.keys, table)}, workload)
+    estimate, theory = (f"{text}{'°' * angles}" for text in alike(row["estimate"], row["theory"]))
     return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
-
-
-def _distances(table: pd.DataFrame, finding: Finding, workload: Workload) -> pd.Series:
-    """How far estimates are from theory: in degrees, or in per cent of theory; NaN where that is near 0."""
-    apart, size = (table["estimate"] - table["theory"]).abs(), table["theory"].abs()
-    return apart if _in_degrees(finding, workload) else 100 * apart / size.where(size > SMALL * size.max())
 
 
 def _in_degrees(finding: Finding, workload: Workload) -> bool:

@@ -14,7 +14,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words
+from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words, in_which
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS
@@ -41,8 +41,8 @@ FIRST = 8
 """The most rows."""
 COUNTED = 4
 """The most outcomes that a table counts."""
-WIDE = 76
-"""The most letters of a line of a crossed table."""
+WIDE, HEAD = 76, 10
+"""The most letters of a line of a crossed table, and those of a head that it has room for."""
 INTERVALS = "; intervals are below"
 NO_TABLE = Table([], [], [])
 
@@ -81,6 +81,9 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
         out = _without(out, column) if alone else out
         shown = f"{shown} {_p_note(finding, workload, 0 if alone else None)}"
+    first = table[table["axis"] == table["axis"].iloc[0]] if finding.kind == "law" else table[:0]
+    if Outcome.UNDECIDED in set(first["outcome"]) - set(table["outcome"].iloc[rows]):
+        shown += f" Undecided {in_which(first, Outcome.UNDECIDED, keys, workload)}."
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
     return replace(out, note=note)
 
@@ -216,9 +219,10 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         for value in sorted(table[across].unique(), key=in_order):
             shown = [at.get((*line.values(), value), NOTHING) for line in lines]
             columns.append((setting_text({across: value}, workload), True, shown))
-        first, *others = (max(map(len, shown)) for _, _, shown in columns)
+        (_, _, first), *others = columns
+        widths = [max(*map(len, shown), min(len(head), HEAD)) for head, _, shown in others]
         full = 2 * len(table) >= len(lines) * len(others)
-        fits = min(first, SHORT) + sum(others) <= WIDE  # settings of several axes break into lines
+        fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
             note = f"{some}{counted(len(every), 'setting')}: {head}{where}. {more}"
             return of_columns(columns, note.strip())

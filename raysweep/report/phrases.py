@@ -29,6 +29,15 @@ OUTCOMES: Mapping[Outcome, str] = {
 }
 """The status of a setting in a table and in short; other outcomes are words already."""
 
+DIFFERENCES: Mapping[Outcome, str] = {
+    Outcome.NO_EFFECT: "equal",
+    Outcome.CONSTANT: "constant difference",
+    Outcome.INCREASING: "vanishing difference",
+    Outcome.DECREASING: "growing difference",
+    Outcome.MEASURED: "one difference",
+}
+"""The same of engines, whose differences to a reference may change with a step."""
+
 SIDES: Mapping[Outcome, str] = {
     Outcome.POSITIVE: "{positive} everywhere",
     Outcome.NEGATIVE: "{negative} everywhere",
@@ -44,7 +53,7 @@ BOUNDS: Mapping[Outcome, tuple[str, str]] = {
     Outcome.BOUND_LOW: ("somewhere below", ""),
     Outcome.BOUND_HIGH: ("somewhere above", ""),
     Outcome.BEYOND_LOW: ("below", "smallest"),
-    Outcome.BEYOND_HIGH: ("above", "largest"),
+    Outcome.BEYOND_HIGH: ("beyond", "largest"),
 }
 """Where a place lies of which only a bound is known, and which of the values tried this is."""
 EDGES = "at the grid's edge"
@@ -83,8 +92,9 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "agreement": {Outcome.AGREES: "yes, on average{apart}", Outcome.DIFFERS: "no, not on average{apart}"},
     "relation": {
-        Outcome.RISES: "{metric} rises with {x}, rank correlation {place}",
-        Outcome.FALLS: "{metric} falls with {x}, rank correlation {place}",
+        Outcome.RISES: "{metric} rises{weakly} with {x}, rank correlation {place}",
+        Outcome.FALLS: "{metric} falls{weakly} with {x}, rank correlation {place}",
+        Outcome.TURNS: "{metric} {ways} with {x}, rank correlation {place}",
         Outcome.UNCLEAR: "{x} is not shown to predict {metric}, rank correlation {place}",
         Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
     },
@@ -200,9 +210,9 @@ POWERS: Mapping[Outcome, str] = {
 WAYS: Mapping[Way, str] = {
     Way.RISES: "rises",
     Way.FALLS: "falls",
-    Way.LOWEST: "is lowest in between",
-    Way.HIGHEST: "is highest in between",
-    Way.UNCLEAR: "is not clear",
+    Way.LOWEST: "falls, then rises",
+    Way.HIGHEST: "rises, then falls",
+    Way.UNCLEAR: "shows no clear change",
 }
 """What means do along an axis."""
 

@@ -26,6 +26,7 @@ from raysweep.report.clauses import (
     brief_words,
     clause,
     condition_words,
+    in_which,
     moving_words,
     needed_words,
     of_each,
@@ -34,7 +35,7 @@ from raysweep.report.clauses import (
     theory_words,
     which,
 )
-from raysweep.report.names import as_called, called, capitalized, in_short, setting, settings, unit_of, what_differs
+from raysweep.report.names import as_called, called, capitalized, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
 from raysweep.report.phrases import (
     BEST_PLACES,
@@ -73,8 +74,8 @@ def sentence(finding: Finding, workload: Workload) -> str:
     if len(parts) > 1 and finding.kind == "curves":  # each metric is said before theory
         parts = [replace(one, table=one.table.assign(theory=np.nan)) for one in parts]
     text = ""
-    for one in parts:
-        answer = _answer(one, workload, MOST // min(len(parts), 2))
+    for k, one in enumerate(parts):
+        answer = _answer(one, workload, (MOST - len(text.split())) // min(len(parts) - k, 2))
         text = _longer(text, answer, "; {}") if text else answer
     asked = f"{title(finding, workload)} " if not finding.question and undecided(finding) else ""
     return _fitting(f"{asked}{capitalized(text)}.", f"{capitalized(text)}.")
@@ -107,7 +108,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     if finding.kind == "joint_optimum":
         return _answer_of_pair(finding, workload)
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
-    if finding.kind == "curves" and (along := _fitting(_along(finding, workload), "")):
+    if finding.kind == "curves" and (forms := _along(finding, workload, alone=most == MOST)):
+        along = next((form for form in forms if len(form.split()) <= most), forms[-1])
         return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
@@ -121,7 +123,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     if lead.outcome == Outcome.LOCATED:
         brief.append(f"{ESTIMATES.get(finding.kind, 'found')} {place_words(finding, lead, workload, SIZES)}")
     else:
-        brief.append(brief_words(finding, lead, workload))
+        of = f"{called(finding.metric, workload)}: " if most < MOST else ""  # the one before was about another
+        brief.append(f"{of}{brief_words(finding, lead, workload)}")
     if finding.kind == "best":  # what is worse says little without what cannot be told from the best
         words = [f"; {clause(finding, group, workload)}" for group in others]
         at = settings({key: finding.table[key].iloc[0] for key in varying(finding.keys, finding.table)}, workload)
@@ -257,28 +260,39 @@ def _answer_of_search(finding: Finding, workload: Workload) -> str:
     return _fitting(*forms, text)
 
 
-def _along(finding: Finding, workload: Workload) -> str:
-    """How a measured metric changes along its axis: between what and what, or in how many settings it rises, falls, or
-    is lowest or highest in between. Empty if that is not measured, or not clear in any setting."""
-    counts, table, x = ways(finding), finding.table.sort_values(finding.x), finding.x
-    name, every = called(finding.metric, workload), counts.total()
-    if not every or every == counts[Way.UNCLEAR]:
-        return ""
-    if every > 1:
-        span = f"{called(x, workload)} {in_short(table[x].min())} to {in_short(table[x].max())}{unit_of(x, workload)}"
-        (way, count), *others = counts.most_common()
-        text = f"over {span}, {name} {WAYS[way]} in {count} of {every} settings"
-        return reduce(lambda text, other: _longer(text, f"{WAYS[other[0]]} in {other[1]}", ", {}"), others, text)
-    (way,) = counts
+def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
+    """How a measured metric changes along its axis, the longest form first: between what and what, or in which settings
+    it rises, falls, or turns. Empty if that is not measured, or not clear in any setting. alone: whether the sentence
+    is of this metric alone."""
+    lines, x = ways(finding), finding.x
+    if lines.empty or (lines["way"] == Way.UNCLEAR).all():
+        return []
+    if len(lines) > 1:
+        return _along_several(lines, finding, workload, alone=alone)
+    table, name, way = finding.table.sort_values(x), called(finding.metric, workload), lines["way"].iloc[0]
     monotone = way in (Way.RISES, Way.FALLS)
     rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]
     unit, ends = unit_of(finding.metric, workload), table.loc[rows, "estimate"]
     digits = digits_for(ends.abs().max(), np.ptp(ends))  # in which they differ
     pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
     first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
-    return (
-        f"{name} {WAYS[way]} from {first} to {last}" if monotone else f"{name} is lowest, {first}, and highest, {last}"
-    )
+    monotonously = f"{name} {WAYS[way]} from {first} to {last}"
+    return [monotonously if monotone else f"{name} is lowest, {first}, and highest, {last}"]
+
+
+def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
+    """The same of several settings. lines: those of `ways`."""
+    counts, keys, named = lines["way"].value_counts(), [*lines][:-1], list[str]()
+    shares = [f" in {some_of(counts.iloc[0], len(lines), 'setting')}", *(f" in {count}" for count in counts[1:])]
+    for way, share_of in zip(counts.index, shares, strict=True):
+        where = [condition_words(one, workload) for one in conditions(lines, (lines["way"] == way).to_numpy(), keys)]
+        named.append(f" for {' and '.join(where)}" if where else share_of)
+    axis, forms = f" with {called(finding.x, workload)}" * alone, list[str]()
+    for wheres, along in product((named, shares), (axis, "")):
+        begin, *others = (WAYS[Way(way)] for way in counts.index)
+        parts = [begin + along, *others]
+        forms.append("; ".join(verb + where for verb, where in zip(parts, wheres, strict=True)))
+    return [f"{called(finding.metric, workload)} {form}" for form in forms]
 
 
 def _answer_of_law(finding: Finding, workload: Workload) -> str:
@@ -288,11 +302,15 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
     count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
     others = " and ".join(workload.symbol(key) or called(key, workload) for key in keys)
-    rest, powers, turns = f"; undecided in {every - count}" * (count < every), list[list[str]](), False
+    one_axis = finding.table[finding.table["axis"] == facts["over"][0]]
+    which_open = unique(in_which(one_axis, Outcome.UNDECIDED, keys, workload), f"in {every - count}")
+    rests = [f"; undecided {which}" for which in which_open] if count < every else [""]
+    powers, turns = list[list[str]](), False
     for axis, table in laws.groupby("axis", sort=False):
         name, ways_of = called(str(axis), workload), table["outcome"].unique()
         if {Outcome.RISES, Outcome.FALLS} <= set(ways_of):
-            turns, sides = True, [_side_of_law(table, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
+            every_one = finding.table[finding.table["axis"] == axis]  # those without a law too
+            turns, sides = True, [in_which(every_one, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
             powers.append([f"falls with {name} {sides[0]} and rises {sides[1]}"] * 2)
         else:
             (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
@@ -302,8 +320,8 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
                 low, high = alike(group.low, group.high, error=group.error)
                 power = [" to ".join(unique(f"{name}^{low}", f"{name}^{high}"))] * 2
             powers.append([form.format(text) for text in power])
-    of_all = [f" in {some_of(count, every, f'setting of {others}')}{rest}", f" in {count} of {every} {others}{rest}"]
-    of_all = ([f"{rest} of {every}", rest] if rest else [""]) if turns else of_all if others else [""]
+    some = [f" in {some_of(count, every, f'setting of {others}')}", f" in {count} of {every} {others}"]
+    of_all = [share + rest for rest in rests for share in some] if others and not turns else rests
     marks = " and " if len(powers) == 2 and not turns else ", "
     said = [f"the best {called(finding.x, workload)} {marks.join(some)}" for some in zip(*powers, strict=True)]
     text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
@@ -312,13 +330,6 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
         held = f"{out['inside']} of {out['of']} {'lies' if out['inside'] == 1 else 'lie'}"
         text = _longer(text, f"{held} as forecast at the largest values of {first}", "; {}")
     return text
-
-
-def _side_of_law(table: pd.DataFrame, way: Outcome, keys: Sequence[str], workload: Workload) -> str:
-    """In which settings a law goes this way."""
-    chosen = (table["outcome"] == way).to_numpy()
-    where = [condition_words(one, workload) for one in conditions(table, chosen, keys)]
-    return f"for {' and '.join(where)}" if where else f"in {chosen.sum()}"
 
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from raysweep import plain_json as json
 from raysweep.analyses import registry
+from raysweep.analyses.counts import usual
 from raysweep.analyses.design import Design, values_in
 from raysweep.numbers import number
 from raysweep.phrases import counted
@@ -97,13 +98,10 @@ def varied_in_short(design: Design, workload: Workload) -> str:
     together = {name: group for space in design.spaces for group in space.get("zip") or [] for name in group}
     varied, words, numbers, defaults = (list[str]() for _ in range(4))
     for name in design.varied():
-        group, values = together.get(name, [name]), design.values(name)
-        if name != group[0] or len(values) < 2:
+        group = together.get(name, [name])
+        if name != group[0] or len(design.values(name)) < 2:
             continue
-        text = _range(name, design, workload) or _axis_in_short(name, values, workload)
-        text += _condition(name, design, workload)
-        with_it = [called(other, workload) for other in group[1:] if len(design.values(other)) > 1]
-        varied.append(f"{text} (and with it {', '.join(with_it)})" if with_it else text)
+        varied.append(_with_others(group, design, workload))
     for one in workload.parameters:
         given, declared = design.values(one.name), one.name in design.varied()
         if len(given) != 1 or given[0] in ("", "all", None):
@@ -118,6 +116,20 @@ def varied_in_short(design: Design, workload: Workload) -> str:
     parts = [f"Varied: {', '.join(varied)}." if varied else "", f"Fixed: {', '.join(fixed)}." if fixed else ""]
     imported = [_description(space) for space in design.spaces if IMPORTED in (space.get("search") or {})]
     return " ".join(filter(None, [*parts, *(f"{capitalized(text)}." for text in imported if text)]))
+
+
+def _with_others(group: Sequence[str], design: Design, workload: Workload) -> str:
+    """The first axis of a group and those that vary with it, in full if they are tried one at a time."""
+    name, values = group[0], design.values(group[0])
+    text = _range(name, design, workload) or _axis_in_short(name, values, workload)
+    text += _condition(name, design, workload)
+    others = [other for other in group[1:] if len(design.values(other)) > 1]
+    spaces = [space for space in design.spaces if list(group) in (space.get("zip") or [])]
+    tables = [pd.DataFrame({one: values_in(space, one) for one in group}) for space in spaces]
+    if others and any(usual(table, group) for table in tables):
+        texts = [_axis_in_short(other, design.values(other), workload) for other in others]
+        return f"one at a time: {', '.join([text, *texts])}"
+    return f"{text} (and with it {', '.join(called(other, workload) for other in others)})" if others else text
 
 
 def _range(name: str, design: Design, workload: Workload) -> str:

@@ -14,7 +14,7 @@ from raysweep.analyses.rows import varying
 from raysweep.errors import printable
 from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.report.clauses import needed_words, outcome_words
-from raysweep.report.names import axis_label, called, short, unit_of
+from raysweep.report.names import axis_label, called, capitalized, short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import ESTIMATES, IN_X, PER_DECADE
 from raysweep.workloads.declaration import Workload
@@ -27,6 +27,8 @@ NOTHING = "–"
 LEAST_P, P = 1e-4, "p, adjusted"
 """The smallest p that is told from smaller ones, and the head of its column."""
 BEND = {"estimate": "", "low": "_low", "high": "_high"}
+BASE = "base setting"
+"""The row from which all others differ in one axis."""
 SHORT = 24
 """The most letters of a setting that stands in one line."""
 
@@ -85,7 +87,8 @@ def table_of(
             ("needs", False, needed or [NOTHING] * len(rows)),
         ]
     )
-    return replace(out, usual=f"Values that a row does not name: {setting_text(base, workload)}." * bool(base))
+    said = f"{capitalized(BASE)}: {setting_text(base, workload)}; other rows say how they differ from it."
+    return replace(out, usual=said * bool(base))
 
 
 def whole_table(finding: Finding, workload: Workload) -> Table:
@@ -136,8 +139,8 @@ def setting_column(
         texts = [", ".join(printable(row[key]) for key in keys) for row in rows]
         return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
     base = base or finding.facts.get("base") or {}
-    differ = [[key for key in keys if key not in base or row[key] != base[key]] or keys for row in rows]
-    texts = [setting_text({key: row[key] for key in some}, workload) for row, some in zip(rows, differ, strict=True)]
+    differ = [{key: row[key] for key in keys if key not in base or row[key] != base[key]} for row in rows]
+    texts = [setting_text(some, workload) if some else BASE for some in differ]
     texts = _named(texts, names)
     return "metric" if list(keys) == ["metric"] else "setting", max(map(len, texts)) <= SHORT, texts
 
@@ -179,13 +182,15 @@ def p_text(value: float) -> str:
 
 
 def units(finding: Finding, workload: Workload) -> tuple[str, str]:
-    """The unit of estimates that stands behind each of them, "°", and the one in their head: " in epochs"."""
+    """The unit of estimates that stands behind each of them, "°", and the one in their head: " (epochs)"."""
     unit = unit_of(finding.x if finding.kind in IN_X else finding.metric, workload)
-    return (unit, "") if unit == "°" else ("", f" in{unit}" * bool(unit))
+    return (unit, "") if unit == "°" else ("", f" ({unit[1:]})" * bool(unit))
 
 
 def estimate_name(finding: Finding, workload: Workload) -> str:
     names = {"search": called(finding.metric, workload), "optimum": f"best {called(finding.x, workload)}"}
+    extreme = "highest" if finding.facts.get("turn") == "maximum" else "lowest"
+    names["inflection"] = f"{called(finding.metric, workload)} is {extreme} at"
     name = names.get(finding.kind) or ESTIMATES.get(finding.kind, "estimate")
     return f"{name}{PER_DECADE * bool(finding.facts.get('logarithmic'))}"
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from transfer_rows import finding_of, rows_with
+from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Outcome
+from raysweep.report.sentences import sentence
 
 AXES = {"engine": ["limit", "network"], "finetune_lr": [0.001, 0.01, 0.1], "depth": [2, 3]}
 METRICS = ["risk_finetune", "risk_scratch", "risk_linear"]
@@ -51,3 +52,7 @@ def test_rows_that_are_pooled_are_named():
     finding = engines()
     assert finding.facts["pooled"] == ["depth"]
     assert len(finding.table) == 3
+    assert sentence(finding, TRANSFER) == (  # none speaks for another
+        "Risk after fine-tuning approaches limit as fine-tuning rate → 0 (order 1.02); "
+        "risk of linear transfer: equal; risk from scratch: constant difference."
+    )

@@ -102,6 +102,8 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
     assert table.note.endswith("interval]. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")
+    heads = pd.concat([finding.table.assign(gamma=0.01 * k) for k in range(1, 14)]).query("depth < 3").drop_duplicates()
+    assert len(first_table(replace(finding, table=heads.assign(estimate=1.0)), TRANSFER).head) < 6  # 14 have no room
 
 
 def test_a_sentence_says_along_which_axes_places_move():
@@ -109,11 +111,20 @@ def test_a_sentence_says_along_which_axes_places_move():
     said = sentence(zeros(below_one, moves=moves), TRANSFER)
     assert " 10° to 50° (rising with depth, falling with target samples per dimension), helps above;" in said
     star = zeros(below_one).table.query("gamma == 0.2 or (depth == 1 and gamma < 1)").assign(noise=0.1)
-    assert driven(star, keys := ["gamma", "depth", "noise"]) is None  # axes that are tried one by one
+    keys = ["gamma", "depth", "noise"]
+    assert driven(star, keys) is None  # axes that are tried one by one
     assert [(key, len(rows)) for _, rows, key in one_by_one(star, keys)] == [("gamma", 4), ("depth", 4)]
     assert usual(star, keys) == {"gamma": 0.2, "depth": 1, "noise": 0.1}
+    more = pd.concat([star, star.head(1).assign(noise=0.2)], ignore_index=True)
+    tried = first_table(replace(zeros(below_one), table=more, keys=keys), TRANSFER)
+    assert {"base setting", "L = 3", "σ = 0.2"} < {row[0] for row in tried.rows}
+    assert tried.usual.startswith("Base setting: γ = 0.2, L = 1, σ = 0.1;")
     odd = pd.DataFrame({"gamma": range(24), "estimate": [0.8, 1.21, *[1.0] * 22]})
     assert driven(odd.eval("low = estimate - 0.2\nhigh = estimate + 0.2"), ["gamma"]) is None  # by chance
+    dip = pd.DataFrame({"gamma": range(10), "estimate": [70.0, 60, 50, 40, 45, 30, 20, 15, 12, 11]})
+    for error, one_way in ((1, False), (4, True)):  # an interval shows the turn, or does not
+        found = driven(dip.eval(f"low = estimate - {error}\nhigh = estimate + {error}"), ["gamma"])
+        assert (found.first, found.one_way) == ((0, 70.0) if one_way else (9, 11.0), one_way)
     assert usual(of_three(zeros(below_one)).table, keys) == {}
 
 
@@ -139,7 +150,7 @@ def test_a_measured_curve_says_what_it_does_along_its_axis(value, way, words):
         {"depth": DEPTHS}, 6, risk_finetune=lambda rows, random: value(rows["depth"]) + 1e-4 * random.random(len(rows))
     )
     finding = finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")
-    assert ways(finding) == {way: 1}
+    assert ways(finding)["way"].tolist() == [way]
     assert words in sentence(finding, TRANSFER)
 
 
