@@ -52,6 +52,9 @@ SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "edge of stability": lambda u: np.where(u < 0, 0.02 * u**2, np.expm1(np.clip(u, 0, 9))),
 }
 """The loss above its lowest value, at 0, over octaves from the best value."""
+NEAR, PARTS = 0.1, (0.3, 0.5, 0.7)
+"""Of the usual distances of best values from the middle, where runs diverge; the shares of slices in which they do so
+next to the best value."""
 LEVEL_SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "falls and stays": lambda u: np.log1p(np.exp(-2 * u)) / 2,
     "falls": lambda u: -0.3 * u,
@@ -79,14 +82,21 @@ def bound(curve: Callable[..., np.ndarray], information: np.ndarray, axes: int) 
 
 
 def simulated(
-    shape: str, noise: str, share: float, size: tuple[int, int], draws: int, rng: np.random.Generator
+    shape: str,
+    noise: str,
+    share: float,
+    size: tuple[int, int],
+    draws: int,
+    rng: np.random.Generator,
+    spread: float = 1.0,
 ) -> tuple[Cells, np.ndarray, np.ndarray, np.ndarray]:
     """(cells, the best value of each slice; NaN where it has none, what its heights are multiplied by, the standard
-    error of its best value for an oracle). Best values follow a line over slices, with scatter; heights and levels
-    differ by slice."""
+    error of its best value for an oracle). Best values follow a line over slices, with scatter, times `spread`; heights
+    and levels differ by slice."""
     count, values = size
     x = np.linspace(0, SPAN, values)
-    truth = SPAN / 2 + np.linspace(-1, 1, count) * rng.uniform(0.3, 1.5) + 0.3 * rng.standard_normal(count)
+    away = np.linspace(-1, 1, count) * rng.uniform(0.3, 1.5) + 0.3 * rng.standard_normal(count)
+    truth = SPAN / 2 + spread * away
     level, gain = 3 + 0.2 * np.arange(count), 0.05 * np.exp(0.3 * rng.standard_normal(count))
     turns = shape in SHAPES
     curve = (SHAPES | LEVEL_SHAPES)[shape](x - truth[:, None]) * gain[:, None]
@@ -118,13 +128,23 @@ def simulated(
     return cells, truth if turns else unknown, gain, np.array(errors) if turns else unknown
 
 
-def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataFrame:
-    """One surface: one row per slice."""
+def measured(job: tuple[str, str, float, tuple[int, int], int, int], near: float = 0.0) -> pd.DataFrame:
+    """One surface: one row per slice. near: the share of slices in which the value next to the middle one diverges, and
+    all above it; in the others only these do. Then the middle one is nearly the best of all slices. 0: none diverges.
+    """
     shape, noise, share, size, draws, number = job
     rng = np.random.default_rng([number, sum(map(ord, shape + noise)), *size, draws])
-    cells, truth, gain, errors = simulated(shape, noise, share, size, draws, rng)
-    surface = fit_surface(cells)
-    found = [best(surface, s, low=0.0, high=SPAN, values=size[1]) for s in range(size[0])]
+    cells, truth, gain, errors = simulated(shape, noise, share, size, draws, rng, NEAR if near else 1.0)
+    x, wall = np.linspace(0, SPAN, size[1]), np.full(size[0], size[1])
+    if near:
+        wall = size[1] // 2 + np.where(rng.random(size[0]) < near, 1, 2)
+        ok = cells.x[:, 0] < x[wall[cells.slices]]
+        cells = Cells(**{name: values[ok] for name, values in vars(cells).items()})
+    surface, walls = fit_surface(cells), np.append(x, np.inf)[wall]
+    found = [
+        best(surface, s, low=0.0, high=x[wall[s] - 1], values=int(wall[s]), wall=float(walls[s]))
+        for s in range(size[0])
+    ]
     low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
     choice, expected = (np.array([getattr(one, part) for one in found]) for part in ("choice", "regret"))
     return pd.DataFrame(
@@ -132,6 +152,7 @@ def measured(job: tuple[str, str, float, tuple[int, int], int, int]) -> pd.DataF
             "shape": shape,
             "noise": noise,
             "noise size": share,
+            "diverge next to the best": near,
             "size": f"{size[0]}x{size[1]}",
             "draws": draws,
             "located": [one.status == Status.LOCATED for one in found],
@@ -184,6 +205,10 @@ def main() -> None:
     print(TEXT.format(repeats=asked.repeats))
     for by in ([], ["shape"], ["noise"], ["noise size"], ["size", "draws"]):
         print(markdown(summary(turning, by)), "\n")
+    print("Rates that diverge next to the best one in a share of 12 slices of 9 values, one run per cell:\n")
+    jobs = list(itertools.product(SHAPES, NOISES[:2], SHARES[:3], [(12, 9)], [1], range(asked.repeats)))
+    walls = pd.concat([measured(job, near) for near in PARTS for job in jobs], ignore_index=True)
+    print(markdown(summary(walls, ["diverge next to the best"]).drop(columns=[ORACLE])), "\n")
     print("Curves that do not turn:\n")
     print(
         markdown(

@@ -85,6 +85,16 @@ def test_cells_that_diverged_are_no_runs_and_nothing_is_best_there():
     assert (result.table[result.table["axis"] == "lr"]["high"] < 0.03).all()
 
 
+def test_single_cells_that_diverged_beside_a_wall_move_no_best_rate():
+    frame, random = runs(), np.random.default_rng(4)
+    lr, bs = best(frame["width"])
+    above = np.log2(frame["lr"] / lr) - 0.5 * np.log2(frame["bs"] / bs)
+    frame["loss"] = frame["loss"].mask((above > 1) | (random.random(len(frame)) < 0.1))
+    table = asked(frame).table
+    truth = np.array([value for width in WIDTHS for value in best(width)])
+    assert (~(table["low"] > truth) & ~(table["high"] < truth)).all()
+
+
 def test_too_few_values_of_one_axis_leave_only_that_one_open():
     frame = runs()
     table = asked(frame[frame["bs"].isin([64, 128, 256])]).table

@@ -28,6 +28,20 @@ def law(frame, **options):
     return raysweep.analyse(frame, "loss", axes="lr", by=["width", "tokens"], questions=[{"law": asked}])
 
 
+def test_a_wall_that_moves_with_an_axis_is_no_law_of_the_best_rate():
+    """The best rate is 0.01 everywhere; twice that runs only with the most tokens."""
+
+    def loss(rows, random):
+        diverged = rows["lr"] > np.where(rows["tokens"] == TOKENS[-1], 0.03, 0.015)
+        return (2 + 2 * np.log(rows["lr"] / 0.01) ** 2 + 0.05 * random.standard_normal(len(rows))).mask(diverged)
+
+    rates = 0.01 * 2.0 ** np.arange(-4, 4)
+    frame = rows_with({"width": WIDTHS, "tokens": TOKENS, "lr": rates}, 1, loss=loss)
+    table = law(frame[["lr", "width", "tokens", "loss"]]).table
+    assert ((table["low"] < 0) & (table["high"] > 0)).all()
+    assert (table["high"] - table["low"] < 1).all()
+
+
 def test_the_law_of_a_sweep_with_one_run_per_cell():
     laws = law(runs())
     table = laws.table

@@ -44,7 +44,7 @@ SIZES = {
     "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
     "store_speed": {"ROUNDS": 1},
-    "surfaces": {"SIZES": ((6, 7),), "DRAWS": (1,), "NOISES": ("normal",), "SHARES": (0.1,)},
+    "surfaces": {"SIZES": ((6, 7),), "DRAWS": (1,), "NOISES": ("normal",), "SHARES": (0.1,), "PARTS": (0.5,)},
     "symmetric": {"SPACES": ("depth_scale",), "MOST_CELLS": 2},
     "turns": {"STRAIGHT_CYCLES": 1, "STRAIGHT_CYCLE": 1, "CYCLE": 11},
 }

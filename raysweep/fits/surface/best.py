@@ -57,11 +57,15 @@ def best(
     points = np.linspace(low, high, STEPS)
     f = paths(surface, s, points[:, None], COUNT, np.random.default_rng(s))
     found = _read(surface, s, points, f, f.mean(0), level, values, axis=0)
-    if found.status == Status.CENSORED_HIGH and high < wall < np.inf:
-        # what the curve does between the last cell and the first that diverged is not known
-        estimate = float(np.clip(np.median(found.draws), found.low, wall))
-        return replace(found, status=Status.LOCATED, reason=Reason.NONE, estimate=estimate, high=wall)
-    return found
+    if not high < wall < np.inf:
+        return found
+    # what the curve does between the last cell and the first that diverged is not known
+    anywhere = np.random.default_rng(s).uniform(high, wall, COUNT)
+    walled = replace(found, draws=np.where(found.edge == 1, anywhere, found.draws), edge=np.minimum(found.edge, 0))
+    if found.status != Status.CENSORED_HIGH:
+        return walled
+    estimate = float(np.clip(np.median(found.draws), found.low, wall))
+    return replace(walled, status=Status.LOCATED, reason=Reason.NONE, estimate=estimate, high=wall)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,8 @@ def slices_of(
 ) -> Slices:
     """Gather the cells. turn: min or max; y changes its sign for a maximum. error: the column of given standard errors.
 
-    A value of 0 on a logarithmic axis is left out. Cells in which most draws diverged are above everything.
+    A value of 0 on a logarithmic axis is left out. Cells in which most draws diverged are above everything; of one axis
+    they are a `limit` and no cells.
     """
     keys, axes = list(by), list(axes)
     frame = frame.reset_index(drop=True)
@@ -76,8 +77,6 @@ def slices_of(
         squares = cells[error].agg(lambda some: (some.astype(float) ** 2).sum())
         given = np.sqrt(squares.to_numpy(float)) / size.to_numpy()
     at = size.index.to_frame(index=False)
-    places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
-    slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
     every = range(len(settings))
     values = at.groupby("_slice")[axes].nunique().reindex(every, fill_value=0).to_numpy()
     limit = np.full(len(settings), np.inf)
@@ -85,6 +84,9 @@ def slices_of(
         low = at.groupby("_slice")[axes[0]].min().reindex(lost["_slice"], fill_value=np.inf)
         first = lost[lost[axes[0]].to_numpy(float) > low.to_numpy(float)].groupby("_slice")[axes[0]].min()
         limit[first.index] = first
+        lost = lost[~lost["_slice"].isin(at["_slice"])]  # a wall says nothing of the curve before it
+    places = np.concatenate([at[axes].to_numpy(float), lost[axes].to_numpy(float)])
+    slices = np.concatenate([at["_slice"], lost["_slice"]]).astype(int)
     with np.errstate(divide="ignore"):
         x = np.where(logarithmic, np.log(np.where(logarithmic, places, 1.0)), places)
     count = len(lost)

@@ -70,6 +70,19 @@ def test_an_edge_is_an_edge_and_divergence_bounds_the_place():
     assert (bounded["high"] <= bounded["diverged_from"]).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rate_that_diverges_in_some_slices_alone_moves_no_best_place(seed):
+    frame = runs([0.01] * 8, noise=0.05, curve=2.0, seed=seed, rates=0.01 * 2.0 ** np.arange(-4, 4))
+    diverged = frame["lr"] > np.where(frame["size"] % 2, 0.03, 0.015)
+    frame = frame.assign(status=np.where(diverged, "diverged", "ok"), loss=frame["loss"].mask(diverged))
+    table = fit_few_draws(frame, "lr", "loss", ["size"]).table
+    assert table["status"].tolist() == [Status.LOCATED] * 8
+    assert ((table["low"] <= 0.01) & (table["high"] >= 0.01)).all()
+    wall = table["size"] % 2 == 0  # the next rate diverged
+    assert (table["high"] == table["diverged_from"])[wall].all()
+    assert np.abs(np.log2(table["estimate"] / 0.01))[~wall].max() < 0.3
+
+
 def test_nothing_is_decided_in_noise_and_little_of_what_drowns_in_it():
     decided = {0.0: 0, 0.01: 0}
     for seed in range(8):
