@@ -140,7 +140,7 @@ def setting_column(
         return ", ".join(called(key, workload) for key in keys), False, _named(texts, names)
     base = base or finding.facts.get("base") or {}
     differ = [{key: row[key] for key in keys if key not in base or row[key] != base[key]} for row in rows]
-    texts = [setting_text(some, workload) if some else BASE for some in differ]
+    texts = [setting_text(some, workload) if some or not base else BASE for some in differ]
     texts = _named(texts, names)
     return "metric" if list(keys) == ["metric"] else "setting", max(map(len, texts)) <= SHORT, texts
 

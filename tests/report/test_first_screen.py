@@ -119,6 +119,8 @@ def test_a_sentence_says_along_which_axes_places_move():
     tried = first_table(replace(zeros(below_one), table=more, keys=keys), TRANSFER)
     assert {"base setting", "L = 3", "σ = 0.2"} < {row[0] for row in tried.rows}
     assert tried.usual.startswith("Base setting: γ = 0.2, L = 1, σ = 0.1;")
+    alone = replace(zeros(below_one), table=star.head(1), keys=[])
+    assert table_of(alone, TRANSFER, [0]).head == ["changes sign at [95 % interval]"]  # no axis, so no base either
     odd = pd.DataFrame({"gamma": range(24), "estimate": [0.8, 1.21, *[1.0] * 22]})
     assert driven(odd.eval("low = estimate - 0.2\nhigh = estimate + 0.2"), ["gamma"]) is None  # by chance
     dip = pd.DataFrame({"gamma": range(10), "estimate": [70.0, 60, 50, 40, 45, 30, 20, 15, 12, 11]})
