@@ -56,8 +56,8 @@ BOUNDS: Mapping[Outcome, tuple[str, str]] = {
     Outcome.BEYOND_HIGH: ("beyond", "largest"),
 }
 """Where a place lies of which only a bound is known, and which of the values tried this is."""
-EDGES = "at the grid's edge"
-"""Where the best value lies that is the largest or the smallest."""
+EDGES, REST = "at the grid's edge", "others in {count}"
+"""Where the best value lies that is the largest or the smallest; in how many settings is what a sentence leaves out."""
 
 ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
 ALIKE_PLACES = {Outcome.BEYOND_LOW: Outcome.DEGRADES, Outcome.BEYOND_HIGH: Outcome.IMPROVES}
@@ -196,9 +196,6 @@ OTHERWISE: Mapping[Outcome, str] = {
 
 FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outcome.IMPROVES, Outcome.DEGRADES)
 """The outcomes that are said in short after what most settings say."""
-
-REST = "others in {count}"
-"""In how many settings is what a cut sentence leaves out."""
 
 POWERS: Mapping[Outcome, str] = {
     Outcome.RISES: "rises as {}",
