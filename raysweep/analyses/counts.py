@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
+from raysweep.analyses.places import turns
 from raysweep.analyses.rows import varying
 from raysweep.fits.statistics import all_at_once
 from raysweep.lazy import pd
@@ -146,17 +147,11 @@ def driven(table: pd.DataFrame, keys: Sequence[str]) -> Drive | None:
     one_way = bool(table[key].dtype.kind in "if" and abs(order) >= ORDERED)
     if one_way and alone:
         rows = np.argsort(table[key].to_numpy())
-        one_way = not _turns(low[rows], high[rows], order)
+        one_way = not turns(low[rows], high[rows])
     ends = medians.iloc[[0, -1] if one_way else [medians.argmin(), medians.argmax()]]
     farther = float(np.ptp(values)) > (1 + FARTHER) * float(np.ptp(medians))
     first, last = zip(ends.index, ends.tolist(), strict=True)
     return Drive(key, first, last, one_way=one_way, medians=farther)
-
-
-def _turns(low: np.ndarray, high: np.ndarray, sign: float) -> bool:
-    """Whether places whose intervals are these, in the order of an axis, also go against the sign."""
-    low, high = (low, high) if sign > 0 else (-high, -low)
-    return bool((high < np.maximum.accumulate(low)).any())
 
 
 def crossed(table: pd.DataFrame, key: str, keys: Sequence[str]) -> bool:

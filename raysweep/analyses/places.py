@@ -139,7 +139,9 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
         if last["low"] > first["high"] or last["high"] < first["low"]:
             fitted["rises" if last["low"] > first["high"] else "falls"] += 1
         else:
-            fitted["both" if turns(rows.sort_values(key)) else "open"] += 1
+            located = rows[rows["status"] == Status.LOCATED].sort_values(key)
+            ends = all_at_once(*located[["low", "high"]].to_numpy(float).T)
+            fitted["both" if turns(*ends) else "open"] += 1
         step = last["theory"] - first["theory"]
         if np.isfinite(step):
             theory[float(np.sign(step)) * (abs(step) > 1e-6 * abs(first["theory"]))] += 1
@@ -149,10 +151,9 @@ def _move(places: pd.DataFrame, keys: list[str], key: str, by_bounds: bool) -> M
     return Move(key, min(compared), max(compared), *ways, (theory[1.0], theory[-1.0], theory[0.0]), by_bounds)
 
 
-def turns(rows: pd.DataFrame) -> bool:
-    """Whether some located place lies above one before it and one after it, or below both, by intervals that hold for
-    all at once and do not meet. rows: in order."""
-    low, high = all_at_once(*rows.loc[rows["status"] == Status.LOCATED, ["low", "high"]].to_numpy(float).T)
+def turns(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether some place lies above one before it and one after it, or below both, by intervals that do not meet.
+    low, high: in order, for all places at once."""
     return any(
         low[k] > max(high[:k].min(), high[k + 1 :].min()) or high[k] < min(low[:k].max(), low[k + 1 :].max())
         for k in range(1, len(low) - 1)

@@ -22,13 +22,13 @@ from raysweep.report.phrases import (
     BEST_PLACES,
     BOUNDS,
     CLAUSES,
-    DIFFERENCES,
     EFFECTS,
     ESTIMATES,
     IN_X,
     MEANT,
     NOT_MEASURED,
     NOUNS,
+    OF_KIND,
     OTHERWISE,
     OUTCOMES,
     SIDES,
@@ -95,7 +95,7 @@ def outcome_words(outcome: str, finding: Finding) -> str:
     if outcome == Outcome.UNCLEAR:
         return f"no clear {EFFECTS.get(finding.kind, 'difference')}"
     sided = SIDES.get(Outcome(outcome), "") if "positive" in finding.meanings else ""
-    of_kind = DIFFERENCES.get(Outcome(outcome), "") if finding.kind == "engines" else ""
+    of_kind = OF_KIND.get(finding.kind, {}).get(Outcome(outcome), "")
     return sided.format(**finding.meanings) or of_kind or OUTCOMES.get(Outcome(outcome), str(outcome))
 
 

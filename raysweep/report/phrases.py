@@ -29,14 +29,16 @@ OUTCOMES: Mapping[Outcome, str] = {
 }
 """The status of a setting in a table and in short; other outcomes are words already."""
 
-DIFFERENCES: Mapping[Outcome, str] = {
-    Outcome.NO_EFFECT: "equal",
-    Outcome.CONSTANT: "constant difference",
-    Outcome.INCREASING: "vanishing difference",
-    Outcome.DECREASING: "growing difference",
-    Outcome.MEASURED: "one difference",
+OF_KIND: Mapping[str, Mapping[Outcome, str]] = {
+    "engines": {
+        Outcome.NO_EFFECT: "equal",
+        Outcome.CONSTANT: "constant difference",
+        Outcome.INCREASING: "vanishing difference",
+        Outcome.DECREASING: "growing difference",
+        Outcome.MEASURED: "one difference",
+    }
 }
-"""The same of engines, whose differences to a reference may change with a step."""
+"""The same where a kind has words of its own."""
 
 SIDES: Mapping[Outcome, str] = {
     Outcome.POSITIVE: "{positive} everywhere",

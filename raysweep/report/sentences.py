@@ -276,8 +276,9 @@ def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     digits = digits_for(ends.abs().max(), np.ptp(ends))  # in which they differ
     pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
     first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
-    monotonously = f"{name} {WAYS[way]} from {first} to {last}"
-    return [monotonously if monotone else f"{name} is lowest, {first}, and highest, {last}"]
+    if monotone:
+        return [f"{name} {WAYS[way]} from {first} to {last}"]
+    return [f"{name} is lowest, {first}, and highest, {last}"]
 
 
 def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
