@@ -112,7 +112,7 @@ def interval_numbers(estimate: float, low: float, high: float, decimals: int | N
     digits of the half width.
 
     One text without an estimate: "above low", "below high" or "between low and high"; and with an interval of width 0:
-    the estimate and "(exact)".
+    the estimate, as exact as the decimals, and "(exact)".
     """
     if not np.isfinite(estimate):
         if np.isfinite(low) and np.isfinite(high):
@@ -123,7 +123,9 @@ def interval_numbers(estimate: float, low: float, high: float, decimals: int | N
     width = (high - low) / 2
     largest = max(abs(low), abs(high))
     if width <= NOTHING * largest:
-        return [f"{number(estimate, 6 if largest < 1e5 else EXACT)} (exact)"]
+        whole = decimals is None or float(estimate).is_integer()
+        shown = number(estimate, 6 if largest < 1e5 else EXACT) if whole else fixed(estimate, decimals or 0)
+        return [f"{shown} (exact)"]
     if not np.isfinite(width):
         return [number(estimate), number(low), number(high)]
     decimals = places_for(width) if decimals is None else decimals

@@ -17,7 +17,7 @@ from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened
 from raysweep.workloads.declaration import Workload
 
-KIND = "comparison"
+KIND, ASKED = "comparison", "How do the sweeps differ?"
 ENDS = (("here", "left"), ("there", "right"))
 
 
@@ -68,7 +68,7 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
         facts |= {NOTHING: next(iter(reasons.values())), "about": ""}
     keys = ["sweep", "metric"]
     table = as_table(rows, keys if rows else [])
-    return Finding(KIND, KIND, table, keys=keys, facts=facts, tables=tables, plots=lambda: plots)
+    return Finding(KIND, KIND, table, keys=keys, facts=facts, tables=tables, plots=lambda: plots, question=ASKED)
 
 
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:

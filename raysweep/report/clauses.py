@@ -123,11 +123,12 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors, sweeps = (rows[key].unique() if key in rows else [] for key in ("predictor", "sweep"))
     back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
+    means = called(finding.metric, workload) if finding.question else "means"
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
-        "means": f" (means {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
+        "means": f" ({means} {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
         "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
@@ -341,19 +342,22 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     inside = some_of(every - theory.outside, every, "interval")
     side = f", all {noun} {'above' if theory.side > 0 else 'below'} it" * (every >= FEWEST and theory.side != 0)
     within = f"theory agrees within {far}"
-    forms = [f"{within}, in {inside}{after}" for after in (side, "")]
-    return [*forms, f"{within}{f' ({inside})' * bool(theory.outside)}", within, "theory agrees"]
+    return [*(f"{within}, in {inside}{after}" for after in (side, "")), within, "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
-    """In which setting theory is farthest from an estimate, and both; empty if they read alike."""
+    """In which setting theory is farthest from an estimate, and both; empty if they read alike. And how it can agree
+    although it lies outside of some intervals."""
     table, angles = finding.table, _in_degrees(finding, workload)
     if not (far := (table["estimate"] - table["theory"]).abs() if angles else shares(table)).notna().any():
         return ""
     row = table.loc[far.idxmax()]
     where = settings({key: row[key] for key in varying(finding.keys, table)}, workload)
     estimate, theory = (f"{text}{'°' * angles}" for text in alike(row["estimate"], row["theory"]))
-    return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
+    text = f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
+    if (said := verdict(finding)) and said.agrees and said.outside:
+        text += f" Theory misses {said.outside} of {said.every} intervals; settings share seeds, so they err alike."
+    return text.strip()
 
 
 def _in_degrees(finding: Finding, workload: Workload) -> bool:
@@ -384,7 +388,7 @@ def needed_words(row: Mapping[str, Any], finding: Finding, workload: Workload) -
     axis, at = located_axis(row, finding), row["needed_number"]
     x, value = called(axis, workload), f"{number(at)}{unit_of(axis, workload) if axis and np.isfinite(at) else ''}"
     return {
-        Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more seeds",
+        Needed.MORE_DRAWS: f"more than {counted(int(at), 'seed')}" if np.isfinite(at) else "more runs",
         Needed.MORE_UNITS: f"more than {counted(int(at), called(finding.facts.get('unit', 'cell'), workload))}"
         if np.isfinite(at)
         else "",

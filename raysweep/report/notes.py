@@ -13,7 +13,7 @@ from raysweep.fits.statistics import LEVEL, normal_quantile
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import as_called, called, line_label, listed, plain, settings, unit_of
-from raysweep.report.phrases import ESTIMATES, FACTS, METHODS
+from raysweep.report.phrases import ESTIMATES, FACTS, METHODS, NOTHINGS
 from raysweep.workloads.declaration import Workload
 
 
@@ -65,6 +65,8 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         idle = " and ".join(called(name, workload) for name in finding.idle)
         out.append(f"This does not depend on {idle}: each draw counts once.")
     facts = finding.facts
+    if "alone_here" in finding.table:
+        out += left_alone(finding)
     for name, form in FACTS.items():
         if value := facts.get(name):
             listed_names = value if isinstance(value, list) else [value] if isinstance(value, str) else []
@@ -94,6 +96,17 @@ def notes(finding: Finding, workload: Workload) -> list[str]:
         where = f": {where}" if where else ""
         out.append(f"Left out: the ok draws of {cells} in which most diverged or failed ({draws}){where}.")
     return [*out, *filter(None, [METHODS.get(facts.get("method", finding.kind))])]
+
+
+def left_alone(finding: Finding) -> list[str]:
+    """What a comparison leaves out: cells that one sweep alone has, and sweeps that share none with the first one."""
+    out, first = list[str](), finding.facts["first"]
+    for row in finding.table.drop_duplicates("sweep").to_dict("records"):
+        counts = ((first, row["alone_here"]), (row["sweep"], row["alone_there"]))
+        if alone := " and ".join(f"{counted(count, 'cell')} that only {name} has" for name, count in counts if count):
+            out.append(f"Not compared: {alone}.")
+    why = finding.facts["not_compared"]
+    return [*out, *(f"{name} is not compared: {NOTHINGS[reason]}." for name, reason in why.items())]
 
 
 def move_words(move: Move, finding: Finding, workload: Workload) -> str:

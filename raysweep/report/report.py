@@ -109,7 +109,7 @@ def write_report(
         if several:
             findings.insert(0, compared(frame, design, workload))
             on_step(len(findings), steps)
-        findings.sort(key=lambda one: set_up.first_of(one.question or one.kind == KIND, one.kind))
+        findings.sort(key=lambda one: (one.kind != KIND, set_up.first_of(one.question, one.kind)))
         findings[1:] = sorted(findings[1:], key=undecided)
         findings = with_file_names(findings)
         pairs = zip(headings_of(findings, workload), findings, strict=True)
@@ -220,9 +220,11 @@ def page_of(
         )
         room -= lines if lines <= room else 0
     folded(parts, findings, workload)
-    asked = set_up.question(design, workload)
+    compares = bool(findings) and findings[0].kind == KIND
+    asked = findings[0].question if compares else set_up.question(design, workload)
     shown = [asked, *(text for part in parts for text in (part.title, part.question))]
-    cited = papers.legend("\n".join([*shown, *(one.caption for some in pictures for one in some)]))
+    drawn_lines = [name for one in findings for name in one.facts.get("lines", ())]
+    cited = papers.legend("\n".join([*shown, *drawn_lines, *(one.caption for some in pictures for one in some)]))
     one_seed = ", one seed" if frame["seed"].nunique() == 1 else ""
     missing = f"{len(frame):,} of {counted(len(frame) + about.missing, 'row')}{one_seed}" if about.missing else ""
     sure = [one for one in findings if one.metric in frame and one.table["low"].notna().any()]

@@ -136,15 +136,16 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     but = "but " * bool(lead.drive and lead.drive.one_way)  # a bound is an exception from how places move
     rest = cache(lambda first: _others(first, others, finding, workload, but))
     wheres = _wheres(finding, lead, others, workload)
-    says = unique(*theory, "")
+    says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
     moving = moving_words(finding, lead, workload, symbols=True)
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
-        for per, detail, first in product(unique(each, ""), range(DETAILS if moving else DETAILS - 1), forms):
-            for at in [per] if per else wheres[detail]:
+        details = range(DETAILS if moving else DETAILS - 1)
+        for per, detail, short, first in product(unique(each, ""), details, (False, True), forms):
+            for at in [per] if per else [at for at in wheres[detail] if short or at != bare_count]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:

@@ -233,7 +233,10 @@ def with_intervals(rows: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[s
         bracket = f" [{', '.join(span)}]" if span else ""
         texts.append(f"{head}{unit * (head != NOTHING)}{bracket}")
         theory = row.get("theory", np.nan)
-        shown = number(theory) if decimals is None else f"{theory:.{decimals}f}"
+        if not np.isfinite(value):  # a bound has three digits
+            shown = number(theory, 3)
+        else:
+            shown = number(theory) if decimals is None else f"{theory:.{decimals}f}"
         theories.append(f"{shown}{unit}" if np.isfinite(theory) else "")
     return texts, theories
 

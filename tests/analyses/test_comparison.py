@@ -7,6 +7,7 @@ from transfer_rows import rows_with
 from raysweep.analyses.comparison import compared
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed
+from raysweep.report.notes import left_alone
 
 AXES = {"overlap_angle": [10.0, 40.0, 70.0]}
 
@@ -44,6 +45,7 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
     assert (row["higher"], row["lower"], row["alone_here"], row["alone_there"]) == (2, 0, 1, 1)
     assert finding.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx([0.1, 0.4])
     assert len(list(finding.plots())) == 1
+    assert len(left_alone(finding)) == 1  # what it leaves out is said
     more = pd.concat([sweep(3, 0.01, [10.0, 70.0]), sweep(3, 0.01, [70.0], 9).tail(1)])  # and a draw of one cell alone
     finding = difference(sweep(2, 0.0, [10.0, 70.0], 9), more)
     assert finding.table[["estimate", "draws"]].values.tolist() == [[pytest.approx(0.4), 9]]

@@ -133,6 +133,12 @@ def test_several_sweeps_are_compared_and_the_difference_comes_first(tmp_path):
     assert (row["sweep"], row["metric"], row["outcome"], row["cells"]) == ("other", "risk_scratch", "higher", 30)
     assert row["estimate"] == pytest.approx(0.25)
     assert comparison.tables["comparison_risk_scratch"]["difference"].to_numpy() == pytest.approx(0.25)
+    text = (tmp_path / "report.md").read_text()  # each question stands above its answer
+    asked, said, further = comparison.question, *report.answer
+    assert said.startswith(asked)
+    places = [text.index(one) for one in (asked, said.removeprefix(asked).strip(), further)]
+    assert places == sorted(places)
+    assert text.index("\n**") == places[0] - 3
 
 
 def test_the_rows_of_a_large_table_show_every_outcome(home, tmp_path):

@@ -57,6 +57,8 @@ LONGEST_SETTING = 30
 """Characters of a line in the title of one of several panels side by side."""
 BEHIND = ", smaller than the marks"
 """What a caption says of error bars that are `hidden`."""
+SIDE_BY_SIDE = "Points at the same x stand side by side."
+"""What a caption says of points that are moved by `dodge`."""
 FLAT = 0.3
 """Of the height of a panel: curves that would be lower on a scale of y shared by all panels get one of their own."""
 

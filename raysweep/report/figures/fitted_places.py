@@ -54,13 +54,14 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     declared, angle = workload.logarithmic(x), unit_of(x, workload) == "°"
     with_theory = [line for line in every if np.isfinite(line.expected).any()]
     references: list[Any] = []
-    outcomes = [one for line in every for one in line.table["outcome"]]
+    outcomes, dodged = [one for line in every for one in line.table["outcome"]], False
     with_bars = sum(one != Outcome.LOCATED and not has_none(one) for one in outcomes) <= MOST_BARS
     for panel, lines in sheet.panels:
         spots, logarithmic = axis_of(every, lines[0].data.along, is_law, workload)
         # Points are not shifted if the closed form is a curve, because they would seem to disagree with it.
         smooth = any(len(line.fine) > len(spots) for line in with_theory) and not is_law
         shifts = np.zeros(sheet.count) if smooth else drawing.dodge(spots, sheet.count, logarithmic)
+        dodged |= bool(shifts.any())
         scales.set_scale(panel.xaxis, spots, logarithmic)
         if is_law or (decades(np.concatenate(shown)) and not angle if declared is None else declared):
             scales.set_log(panel.yaxis)
@@ -117,6 +118,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
         with_bars
         and Outcome.UNDECIDED in outcomes
         and (drawing.mark("undecided", **DOTTED), "Dotted: where it may lie."),
+        dodged and (False, drawing.SIDE_BY_SIDE),
         nothing and drawing.mark(" or ".join(nothing) if len(nothing) < MOST else "no place", marker="x"),
         *references,
     ]

@@ -129,6 +129,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             drawing.mark("theory", **{"linestyle": "-", **(THEORY_APART if categories else {}), **shade}),
             ERR_ALIKE * apart,
         ),
+        bool(aside.any() or (apart and sheet.count > 1)) and (False, drawing.SIDE_BY_SIDE),
         any(len(line.fitted) for line in every) and drawing.mark("fitted power law", **FITTED),
         any(line.base is not None for line in every) and drawing.mark("base model", **(APART if categories else BASE)),
         any(line.beside is not None for line in every) and drawing.mark(called(plot.beside, workload), **BESIDE),
