@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from raysweep.errors import InputError
+from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened, registry
 from raysweep.workloads.declaration import Workload
 
@@ -117,3 +118,17 @@ def apart(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]
 def agree(pairs: Tie) -> bool:
     """Whether equal values of the known parameters always come with equal values of the other parameter."""
     return len(set(pairs)) == len({at for at, _ in pairs})
+
+
+def usual(table: pd.DataFrame, keys: Sequence[str]) -> dict[str, Any]:
+    """The setting from which every other one differs in a single axis, and in what the value of that axis determines;
+    empty without one, or of fewer than three axes, which say it themselves."""
+    if len(keys) < 3 or table.empty:
+        return {}
+    base = table[list(keys)].mode(dropna=False).iloc[0]
+    differs = table[list(keys)] != base
+    fixed = {key: table.groupby(key, dropna=False)[list(keys)].nunique(dropna=False).max() == 1 for key in keys}
+    kinds = differs.drop_duplicates().to_dict("records")
+    apart = ([key for key in keys if kind[key]] for kind in kinds)
+    alone = all(not some or any(fixed[key][some].all() for key in some) for some in apart)
+    return base.to_dict() if alone and not differs.any(axis=1).all() else {}

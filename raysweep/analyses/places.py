@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Move, Needed, Outcome, Plot
 from raysweep.analyses.outcomes import needed, takes
 from raysweep.analyses.question import Question
@@ -224,7 +225,8 @@ def places_plot(
 ) -> list[PlacesPlot]:
     """The places over one of the keys: a line for each value of the key that has most values among the others, a panel
     for each setting of the rest. A setting with a single value of the key is no line. If these are most settings, the
-    axes are tried one by one, and each has a panel. Empty if fewer than two places or bounds are known on these lines.
+    axes are tried one by one, and each has a panel, named by how it differs from the usual setting. Empty if fewer than
+    two places or bounds are known on these lines.
     line: makes one of them; by default with the theory of the table."""
     others = sorted((key for key in keys if key != along), key=lambda key: -whole[key].nunique())
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
@@ -239,7 +241,11 @@ def places_plot(
         every = tables = [(where, table) for where, table, _ in alone]
     if sum(int(table["status"].isin(PLACED).sum()) for _, table in tables) < FEWEST:
         return []
-    panels = [Panel(where, [with_theory({}, *rest)]) for where, *rest in alone[:PANELS]]
+    base = usual(whole, varying(keys, whole)) if alone else {}
+    differ = [
+        {key: value for key, value in where.items() if key not in base or value != base[key]} for where, *_ in alone
+    ]
+    panels = [Panel(where, [with_theory({}, *rest)]) for where, (_, *rest) in zip(differ, alone[:PANELS], strict=False)]
     panels = panels or laid_out(tables, of_line, of_panel, line or with_theory, located=has_place)
     name, constants = f"{question.name}_line", question.lines
     return [PlacesPlot(name, panels, question.x, question.metric, placed, len(every), constants)]

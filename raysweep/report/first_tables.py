@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import EXPLAINED, conditions, crossed, groups_of, telling_axis, told_by, usual
+from raysweep.analyses.counts import EXPLAINED, conditions, crossed, groups_of, telling_axis, told_by
+from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike

@@ -10,8 +10,7 @@ import pandas as pd
 
 from raysweep import plain_json as json
 from raysweep.analyses import registry
-from raysweep.analyses.counts import usual
-from raysweep.analyses.design import Design, values_in
+from raysweep.analyses.design import Design, usual, values_in
 from raysweep.numbers import number
 from raysweep.phrases import counted
 from raysweep.report.names import called, capitalized, in_short, listed, plain, setting, unit_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.analyses.counts import usual
+from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.errors import printable

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
-from raysweep.analyses.counts import Drive, Way, driven, groups_of, telling_axis, usual, ways
+from raysweep.analyses.counts import Drive, Way, driven, groups_of, telling_axis, ways
+from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Move, Outcome, as_table
 from raysweep.analyses.places import one_by_one
 from raysweep.report.first_tables import first_table
