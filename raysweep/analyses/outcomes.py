@@ -39,7 +39,7 @@ AT = {
 """Of outcomes with a place or a bound, the column that has it."""
 AT_EDGE = (Reason.TOWARDS_LOW, Reason.TOWARDS_HIGH)
 BOUND_ONLY = (
-    *(Reason.REACHES_LOW, Reason.REACHES_HIGH, Reason.ZERO_ALIKE),
+    *(Reason.REACHES_LOW, Reason.REACHES_HIGH, Reason.ZERO_ALIKE, Reason.OTHER_OPEN),
     *(Reason.LOW_EDGE_ALIKE, Reason.HIGH_EDGE_ALIKE),
     *(Reason.LOW_SIGN_UNCLEAR, Reason.HIGH_SIGN_UNCLEAR),
 )
@@ -49,7 +49,7 @@ MORE_X = (Reason.TOO_FEW_POINTS, Reason.TOO_FEW_LENGTHS)
 OK_ROWS = (Reason.NO_ROWS, Reason.NO_VALUES)
 NO_HELP = (
     *(Reason.TOO_FEW_UNITS, Reason.TOO_FEW_CELLS, Reason.NO_VARIATION),
-    *(Reason.NOT_POSITIVE, Reason.LEVEL_NOT_POSITIVE, Reason.NO_TURN),
+    *(Reason.NOT_POSITIVE, Reason.LEVEL_NOT_POSITIVE, Reason.NO_TURN, Reason.OTHER_OPEN),
 )
 """Neither draws nor values of x decide these."""
 

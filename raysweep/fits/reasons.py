@@ -57,6 +57,7 @@ class Reason(StrEnum):
         "high_edge_alike",
         "the mean is best inside the grid, but not clearly better than at the upper edge",
     )
+    OTHER_OPEN = "other_open", "moves with the other axis, whose best value may lie beyond its edge"
     BEST_AT_ZERO = "best_at_zero", "degrades from x = 0, which is clearly better than any x above it"
     ZERO_ALIKE = "zero_alike", "x = 0 is not clearly worse than the best x above it"
     BEST_AT_INFINITY = "best_at_infinity", "best at x = inf, clearly better than at any finite x"

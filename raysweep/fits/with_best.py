@@ -4,7 +4,8 @@ Of many equal cells some look worse than the one of the lowest mean. Any pair ma
 level is Bonferroni's for all pairs. Few draws tell little of a variance, and at that level their t quantiles are huge.
 Variances around the effects of cells and draws are therefore moderated: each is averaged with what all have in common,
 as far as they are alike (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004; the spread of the variances is taken one
-standard error larger).
+standard error larger). What a draw does to many cells alike counts once: their degrees of freedom are fewer where
+residuals of cells go together, and two draws cannot tell.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def from_best(values: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.
         of = np.where(paired, degrees, free), np.where(paired, degrees[0], free[0])
         both = parts[0] + parts[1]
         whole = both**2 / (parts[0] ** 2 / of[0] + parts[1] ** 2 / of[1])  # Welch's degrees of freedom
+        apart = np.nanvar(differences, axis=0, ddof=1) / count  # more, if two cells go opposite ways
+        both = np.where(both > 0, np.fmax(both, apart), both)
         pairs = len(own) * (len(own) - 1) / 2
         limit = special.stdtrit(np.clip(whole, 1, 1e9), 1 - (1 - level) / (2 * pairs)) if pairs else np.zeros(1)
         half = np.where(both > 0, limit * np.sqrt(both), 0.0)
@@ -56,9 +59,22 @@ def _moderated(values: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndar
     variance = np.where(degrees > 0, np.nansum(rest**2, axis=0) / degrees, 0.0)
     known = variance > (ROUNDING * np.nanmax(np.abs(values), axis=0)) ** 2
     more, common = _in_common(variance[known], degrees[known])
-    total = degrees[known].sum()
+    total = _together(rest[:, known], variance[known], degrees[known])
     mixed = common if np.isinf(more) else (more * common + degrees * variance) / (more + degrees)
     return np.where(known, mixed, 0.0), np.minimum(degrees + more, total)
+
+
+def _together(rest: np.ndarray, variance: np.ndarray, degrees: np.ndarray) -> float:
+    """The degrees of freedom of the sum of all squares, from the squared correlations of cells over draws that they
+    share, less what chance makes of these. Of two shared draws nothing tells a correlation, so it is taken as 1."""
+    there = np.isfinite(rest)
+    rest, overlap = np.where(there, rest, 0.0), np.maximum(there.T.astype(float) @ there - 1, 0)
+    sizes = (rest**2).T @ there
+    alike = (rest.T @ rest) ** 2 / np.maximum(sizes * sizes.T, 1e-300)
+    alike = np.where(overlap > 1, (overlap * alike - 1) / np.maximum(overlap - 1, 1e-300), 1.0)
+    np.fill_diagonal(alike, 0.0)
+    alone = (degrees * variance**2).sum()
+    return float((degrees * variance).sum() ** 2 / (alone + max(variance @ (overlap * alike) @ variance, 0.0)))
 
 
 def _in_common(variance: np.ndarray, degrees: np.ndarray) -> tuple[float, float]:

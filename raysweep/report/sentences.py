@@ -47,6 +47,7 @@ from raysweep.report.phrases import (
     LEADING,
     NOTHINGS,
     NOUNS,
+    OTHERWISE,
     PER_METRIC,
     POWERS,
     REST,
@@ -336,6 +337,7 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
 
 def _answer_of_pair(finding: Finding, workload: Workload) -> str:
     workload, texts = as_called(finding, workload), list[str]()
+    forms = {**{one: OTHERWISE[one] for one in BOUNDS}, **CLAUSES["optimum"]}
     for of, size in ((f" for {called(finding.metric, workload)}", 0), ("", 0), ("", SIZES)):
         parts = list[str]()
         for axis, table in finding.table.groupby("axis", sort=False):
@@ -344,8 +346,9 @@ def _answer_of_pair(finding: Finding, workload: Workload) -> str:
             group = next((one for one in groups if one.outcome == Outcome.LOCATED), None)
             name, whose = called(part.x, workload), of * (not parts)
             text = f"the best {name}{whose} is {place_words(part, group, workload, size) if group else 'not found'}"
-            if len(groups) == 1 and (said := CLAUSES["optimum"].get(groups[0].outcome)) and not group:
-                text = said.format(x=name, for_metric=whose, metric=called(finding.metric, workload))
+            if len(groups) == 1 and (said := forms.get(groups[0].outcome)) and not group:
+                of_which = {"it": f"the best {name}{whose}", "place": place_words(part, groups[0], workload, SIZES)}
+                text = said.format(x=name, for_metric=whose, metric=called(finding.metric, workload), **of_which)
             if group and len(table) > 1:
                 text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"
             parts.append(text)

@@ -20,7 +20,7 @@ def best(width):
     return 0.004 * (width / 64) ** -0.5, 128.0 * (width / 64) ** 0.25
 
 
-def runs(largest=np.inf):
+def runs(largest=np.inf, batches=BATCHES):
     """One run per cell of a bowl whose axes are tilted. Rates above `largest` diverge."""
 
     def loss(rows, random):
@@ -29,7 +29,7 @@ def runs(largest=np.inf):
         loss = 2 + 0.05 * (u - 0.5 * v) ** 2 + 0.03 * v**2 + 0.01 * random.standard_normal(len(rows))
         return loss.where(rows["lr"] <= largest)
 
-    return rows_with({"width": WIDTHS, "lr": RATES, "bs": BATCHES}, 1, loss=loss)[["lr", "bs", "width", "loss"]]
+    return rows_with({"width": WIDTHS, "lr": RATES, "bs": batches}, 1, loss=loss)[["lr", "bs", "width", "loss"]]
 
 
 def asked(frame, metric="loss", axes=("lr", "bs")):
@@ -93,6 +93,14 @@ def test_single_cells_that_diverged_beside_a_wall_move_no_best_rate():
     table = asked(frame).table
     truth = np.array([value for width in WIDTHS for value in best(width)])
     assert (~(table["low"] > truth) & ~(table["high"] < truth)).all()
+
+
+def test_a_best_rate_that_moves_with_a_batch_whose_best_value_is_open_has_only_a_bound():
+    table = asked(runs(batches=(2, 4, 8, 16, 32, 64))).table
+    rates = table[table["axis"] == "lr"]
+    assert set(rates["outcome"]) == {Outcome.BOUND_HIGH}
+    assert (rates["low"] < [best(width)[0] for width in WIDTHS]).all()
+    assert set(table[table["axis"] == "bs"]["outcome"]) <= {Outcome.EDGE_HIGH, Outcome.BOUND_HIGH}
 
 
 def test_too_few_values_of_one_axis_leave_only_that_one_open():

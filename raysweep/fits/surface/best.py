@@ -25,6 +25,8 @@ MOVED = 0.85  # the share of draws that are moved: a smooth curve can be as stee
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
+# The share of draws in which a best value moves one way while the other axis goes on to its open edge.
+TILTED = 0.9
 MOST_REGRET = 4 * CAP  # units up to which regrets count: beyond them a run has diverged
 
 
@@ -92,10 +94,30 @@ def jointly(surface: Surface, s: int, level: float, low: np.ndarray, high: np.nd
     mean = f.mean(0)
     one = _read(surface, s, first, f.min(2), mean.min(1), level, int(values[0]), axis=0)
     other = _read(surface, s, second, f.min(1), mean.min(0), level, int(values[1]), axis=1)
+    one, other = _while_open(one, other, f), _while_open(other, one, f.swapaxes(1, 2))
     regret = _regret(surface, s, flat).mean(0).reshape(mean.shape)
     alike = _alike(flat, int(flat.mean(0).argmin()), level).reshape(mean.shape)
     x, y = np.unravel_index(int(regret.argmin()), mean.shape)
     return Pair((one, other), (first, second), regret, alike, (float(first[x]), float(second[y])))
+
+
+def _while_open(one: Best, other: Best, f: np.ndarray) -> Best:
+    """The best value of an axis where that of the other one may lie beyond the grid: a bound if it moves with it.
+
+    f: (draws, points of this axis, points of the other one).
+    """
+    if one.status != Status.LOCATED or other.status not in (Status.CENSORED_LOW, Status.CENSORED_HIGH):
+        return one
+    end, inside = (-1, -1 - STEPS_OF_TWO // 4) if other.status == Status.CENSORED_HIGH else (0, STEPS_OF_TWO // 4)
+    rises = (refined(one.points, f[:, :, end]) > refined(one.points, f[:, :, inside])).mean()
+    if 1 - TILTED < rises < TILTED:
+        return one
+    open_side = (
+        {"status": Status.CENSORED_HIGH, "high": np.inf}
+        if rises >= TILTED
+        else {"status": Status.CENSORED_LOW, "low": -np.inf}
+    )
+    return replace(one, reason=Reason.OTHER_OPEN, estimate=np.nan, **open_side)
 
 
 def _read(
