@@ -57,6 +57,17 @@ def stretched_exponential(rng: np.random.Generator, span: float) -> Curve:
     return lambda u: drop * np.exp(-np.exp(power * (u - place)))
 
 
+def to_a_floor(rng: np.random.Generator, span: float) -> Curve:
+    """Exponential in the length itself."""
+    place, drop = rng.uniform(0.5, 1) * span, rng.uniform(0.3, 2)
+    return lambda u: drop * np.exp(-np.exp(u - place))
+
+
+def power_and_exponential(rng: np.random.Generator, span: float) -> Curve:
+    fast, slow = to_a_floor(rng, span), power_law(rng, span)
+    return lambda u: fast(u) + slow(u)
+
+
 def logistic(rng: np.random.Generator, span: float) -> Curve:
     """From one level to another."""
     power, place, drop = rng.uniform(0.5, 2), rng.uniform(0.2, 1) * span, rng.uniform(0.3, 2)
@@ -87,11 +98,13 @@ OWN = {
     "two powers (U)": two_powers,
     "logistic": logistic,
     "falls faster and faster": faster_and_faster,
+    "exponential to a floor": to_a_floor,
+    "stretched exponential": stretched_exponential,
+    "power law and exponential": power_and_exponential,
 }
 OTHERS = {
     "hyperbola (U)": hyperbola,
     "parabola (U)": parabola,
-    "stretched exponential": stretched_exponential,
     "sum of power laws": sum_of_power_laws,
     "lowest of a grid of rates": lowest_of_rates,
 }

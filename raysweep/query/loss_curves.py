@@ -31,6 +31,8 @@ FEWEST = 5
 LOG_RATE, BREAK = (np.log(2), 1.0), (0.6, 0.5)
 """Mean and standard deviation of the log of a rate (an exponent times the log of longest over shortest) and of the
 place of a break or turn."""
+STEP = ((np.log(5), 0.7), (1.0, 0.6))
+"""The same of the rate of an S-shape, and of its middle."""
 LIMIT = 2.6
 """Priors end so many standard deviations from their means."""
 SHARPNESS = 8.0
@@ -71,6 +73,18 @@ def logistic(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return np.asarray(np.expm1(rate * (v - 1)) / np.expm1(-rate) * np.exp(steeper))[..., None]
 
 
+def exponential(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Exponential in a power of the length, to a floor. theta: the log of its rate, and where one e-folding is done."""
+    rate, place = np.exp(theta[:, :1]), theta[:, 1:]
+    first, last, done = (-np.expm1(-np.exp(rate * (w - place))) for w in (0.0, 1.0, v))
+    return np.asarray((last - done) / np.maximum(last - first, 1e-100))[..., None]
+
+
+def power_and_exponential(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The sum of both, each with its weight."""
+    return np.concatenate([power_law(v, theta[:, :1]), exponential(v, theta[:, 1:])], axis=-1)
+
+
 def beginning(v: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Faster and faster, as an S-shape begins. theta: log rate."""
     return _fall(1 - v, np.exp(theta))[..., None]
@@ -94,11 +108,13 @@ class Form(NamedTuple):
 
 FORMS = (
     Form("power law", power_law, (LOG_RATE,), False, 1 / 4),
-    Form("broken power law", broken_power_law, (LOG_RATE, LOG_RATE, BREAK), False, 1 / 4),
+    Form("broken power law", broken_power_law, (LOG_RATE, LOG_RATE, BREAK), False, 1 / 8),
+    Form("broken power law", power_and_exponential, (LOG_RATE, *STEP), True, 1 / 8),
     Form("U-shape", two_powers, (LOG_RATE, LOG_RATE), True, 1 / 8),
     Form("U-shape", valley, (LOG_RATE, LOG_RATE, BREAK), True, 1 / 8),
-    Form("S-shape", logistic, ((np.log(5), 0.7), (1.0, 0.6)), False, 1 / 6),
-    Form("S-shape", beginning, (LOG_RATE,), False, 1 / 12),
+    Form("S-shape", logistic, STEP, False, 1 / 16),
+    Form("S-shape", exponential, STEP, False, 1 / 8),
+    Form("S-shape", beginning, (LOG_RATE,), False, 1 / 16),
 )
 
 

@@ -117,7 +117,7 @@ def _worker_killed(life):
 def _trials(raylet):
     """Processes of trials among the children of a raylet."""
     children = psutil.Process(raylet).children()
-    return [each.pid for each in children if each.cmdline()[0].startswith("ray::ImplicitFunc")]  # no agent of Ray
+    return [each.pid for each in children if "ray::ImplicitFunc" in " ".join(each.cmdline())]  # no agent of Ray
 
 
 def _terminal_gone(life):
