@@ -47,12 +47,20 @@ def test_a_power_law_alone_forecasts_as_brute_force_does(monkeypatch):
         ("broken power law", 2 + np.exp(-1.2 * LOGS + 1.1 * np.logaddexp(0, 8 * (LOGS - 1.5)) / 8)),
         ("U-shape", 2 + 0.1 * (LOGS - 2.5) ** 2),
         ("S-shape", 2 - 0.05 * np.exp(0.8 * LOGS)),
+        ("S-shape", 2 + np.exp(-np.exp(LOGS) / 50)),
     ],
 )
 def test_a_clear_form_gets_the_largest_share(family, losses):
     (curve,) = fit_losses([(LOGS, losses + 0.003 * np.random.default_rng(0).standard_normal(8))])
     assert max(curve.families, key=lambda name: curve.families[name]) == family
     assert sum(curve.families.values()) == pytest.approx(1)
+
+
+def test_a_loss_that_falls_exponentially_to_a_floor_ends_there():
+    rng = np.random.default_rng(0)
+    (curve,) = fit_losses([(LOGS, 2 + np.exp(-np.exp(LOGS) / 50) + 0.003 * rng.standard_normal(8))])
+    low, high = np.quantile(curve.at(LOGS[-1] + np.log([4, 8]), rng), [0.025, 0.975], axis=0)
+    assert ((low < 2) & (high > 2)).all()
 
 
 @pytest.mark.long
