@@ -112,12 +112,10 @@ def _while_open(one: Best, other: Best, f: np.ndarray) -> Best:
     rises = (refined(one.points, f[:, :, end]) > refined(one.points, f[:, :, inside])).mean()
     if 1 - TILTED < rises < TILTED:
         return one
-    open_side = (
-        {"status": Status.CENSORED_HIGH, "high": np.inf}
-        if rises >= TILTED
-        else {"status": Status.CENSORED_LOW, "low": -np.inf}
-    )
-    return replace(one, reason=Reason.OTHER_OPEN, estimate=np.nan, **open_side)
+    status, low, high = Status.CENSORED_LOW, -np.inf, one.high
+    if rises >= TILTED:
+        status, low, high = Status.CENSORED_HIGH, one.low, np.inf
+    return replace(one, status=status, reason=Reason.OTHER_OPEN, estimate=np.nan, low=low, high=high)
 
 
 def _read(
