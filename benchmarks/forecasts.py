@@ -27,6 +27,11 @@ def power_law(rng: np.random.Generator, _: float) -> Curve:
     return lambda u: drop * np.exp(-a * u)
 
 
+def logarithm(rng: np.random.Generator, span: float) -> Curve:
+    drop = rng.uniform(0.3, 2) / span
+    return lambda u: -drop * u
+
+
 def broken_power_law(rng: np.random.Generator, span: float) -> Curve:
     (a, b), place, width = rng.uniform(0.1, 1, 2), rng.uniform(0.1, 1) * span, rng.uniform(0.1, 0.6)
     drop = rng.uniform(0.3, 2)
@@ -94,6 +99,7 @@ def faster_and_faster(rng: np.random.Generator, span: float) -> Curve:
 
 OWN = {
     "power law": power_law,
+    "logarithm": logarithm,
     "broken power law": broken_power_law,
     "two powers (U)": two_powers,
     "logistic": logistic,

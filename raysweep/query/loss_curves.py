@@ -28,9 +28,9 @@ WIDE = 1.5
 """The prior standard deviation of the level and of what the form changes within the range, as a share of it."""
 FEWEST = 5
 """A curve has at least so many lengths."""
-LOG_RATE, BREAK = (np.log(2), 1.0), (0.6, 0.5)
-"""Mean and standard deviation of the log of a rate (an exponent times the log of longest over shortest) and of the
-place of a break or turn."""
+LOG_RATE, STRAIGHT, BREAK = (np.log(2), 1.0), (np.log(0.01), 1.0), (0.6, 0.5)
+"""Mean and standard deviation of the log of a rate (an exponent times the log of longest over shortest), of one that is
+nearly 0, a logarithm, and of the place of a break or turn."""
 STEP = ((np.log(5), 0.7), (1.0, 0.6))
 """The same of the rate of an S-shape, and of its middle."""
 LIMIT = 2.6
@@ -107,7 +107,8 @@ class Form(NamedTuple):
 
 
 FORMS = (
-    Form("power law", power_law, (LOG_RATE,), False, 1 / 4),
+    Form("power law", power_law, (LOG_RATE,), False, 1 / 6),
+    Form("power law", power_law, (STRAIGHT,), False, 1 / 12),
     Form("broken power law", broken_power_law, (LOG_RATE, LOG_RATE, BREAK), False, 1 / 8),
     Form("broken power law", power_and_exponential, (LOG_RATE, *STEP), True, 1 / 8),
     Form("U-shape", two_powers, (LOG_RATE, LOG_RATE), True, 1 / 8),
