@@ -31,6 +31,7 @@ from raysweep.report.phrases import (
     OF_KIND,
     OTHERWISE,
     OUTCOMES,
+    PER_DECADE,
     SIDES,
     SIGNS,
     SUBJECTS,
@@ -123,6 +124,10 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors, sweeps = (rows[key].unique() if key in rows else [] for key in ("predictor", "sweep"))
     back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
+    slope = f", log-log slope {place_words(finding, group, workload, size)}"
+    if finding.kind == "trend":
+        per = PER_DECADE * bool(facts.get("logarithmic"))
+        slope = f" (slope {place_words(finding, group, workload, BRIEF)}{per})" * (size == 0)
     means = called(finding.metric, workload) if finding.question else "means"
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
@@ -140,7 +145,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "ways": " or ".join(WAYS[Way(way)] for way in dict.fromkeys(rows["way"])) if "way" in rows else "",
         "weakly": " weakly" * bool(max(abs(group.low), abs(group.high)) < WEAK),
         "often": " more than once, most clearly" * bool(facts.get("several") == group.count),
-        "slope": f", log-log slope {place_words(finding, group, workload, size)}" * bool(np.isfinite(group.low)),
+        "slope": slope * bool(np.isfinite(group.low)),
         "than": f"{f'in {next(iter(sweeps))} ' if len(sweeps) == 1 else ''}than in {facts.get('first', '')}",
     }
 

@@ -113,8 +113,8 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.MEASURED: "{metric} differs from {reference} at a single {x}",
     },
     "trend": {
-        Outcome.RISES: "{metric} rises with {x}{throughout}",
-        Outcome.FALLS: "{metric} falls with {x}{throughout}",
+        Outcome.RISES: "{metric} rises with {x}{throughout}{slope}",
+        Outcome.FALLS: "{metric} falls with {x}{throughout}{slope}",
         Outcome.UNCLEAR: "{metric} has no clear trend with {x}",
         Outcome.NO_EFFECT: "{metric} does not change with {x}",
     },
@@ -168,8 +168,8 @@ MEANT: Mapping[str, Mapping[Outcome, str]] = {
     },
     "inflection": {Outcome.LOCATED: "{located}: {metric} is {extreme} at {at}"},
     "trend": {
-        Outcome.RISES: "{rises}{throughout}",
-        Outcome.FALLS: "{falls}{throughout}",
+        Outcome.RISES: "{rises}{throughout}{slope}",
+        Outcome.FALLS: "{falls}{throughout}{slope}",
         Outcome.UNCLEAR: "no clear trend",
     },
     "best": {Outcome.BEST: "{best}: the best {metric} is {place}"},

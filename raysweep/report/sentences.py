@@ -314,7 +314,13 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
         if {Outcome.RISES, Outcome.FALLS} <= set(ways_of):
             every_one = finding.table[finding.table["axis"] == axis]  # those without a law too
             turns, sides = True, [in_which(every_one, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
-            powers.append([f"falls with {name} {sides[0]} and rises {sides[1]}"] * 2)
+            error = ((table["high"] - table["low"]) / 2).median()
+            middles = table.groupby("outcome")["estimate"].median()[[Outcome.FALLS, Outcome.RISES]]
+            first, last = (
+                f"{name}^{text} {where}" for text, where in zip(alike(*middles, error=error), sides, strict=True)
+            )
+            whole = POWERS[Outcome.UNCLEAR].format(f"about {first} and {last}")
+            powers.append([whole, f"falls with {name} {sides[0]} and rises {sides[1]}"])
         else:
             (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
             form = POWERS[ways_of[0] if len(ways_of) == 1 else Outcome.UNCLEAR]
@@ -327,7 +333,7 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
     of_all = [share + rest for rest in rests for share in some] if others and not turns else rests
     marks = " and " if len(powers) == 2 and not turns else ", "
     said = [f"the best {called(finding.x, workload)} {marks.join(some)}" for some in zip(*powers, strict=True)]
-    text = _fitting(*(first + at for first in said for at in of_all), said[1], "found")
+    text = _fitting(*(first + at for first in said for at in of_all), *said, "found")
     if out := facts.get("largest_out"):
         first = called(facts["over"][0], workload)
         held = f"{out['inside']} of {out['of']} {'lies' if out['inside'] == 1 else 'lie'}"

@@ -75,7 +75,8 @@ def test_two_settings_are_both(gammas, words):
     axes = {"depth": [1, 2, 3], "gamma": gammas}
     frame = rows_with(axes, 4, risk_finetune=lambda rows, random: rows["depth"] + 0.01 * random.random(len(rows)))
     finding = finding_of(frame, axes, "trend", x="depth", metric="risk_finetune")
-    assert sentence(finding, TRANSFER) == f"Risk after fine-tuning rises with depth throughout in {words}."
+    said = f"Risk after fine-tuning rises with depth throughout (slope 1.00) in {words}."
+    assert sentence(finding, TRANSFER) == said
     denied = frame.assign(risk_finetune=np.random.default_rng(1).standard_normal(len(frame)))
     assert ("either" if len(gammas) == 2 else "any of 3") in sentence(
         finding_of(denied, axes, "trend", x="depth", metric="risk_finetune"), TRANSFER
@@ -103,7 +104,7 @@ def test_laws_are_powers_in_as_many_settings_as_have_one():
     )
     assert laws({"N": n}).endswith("; undecided for γ ≥ 1.")
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
-    said = "The best lr falls as N^1, falls with D for γ = 0.5, 0.6 or 0.7 and rises in 8, goes as K^1."
+    said = "The best lr falls as N^1, goes as about D^1 for γ = 0.5, 0.6 or 0.7 and D^1 in 8, goes as K^1."
     assert laws(every) == said
 
 
