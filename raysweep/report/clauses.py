@@ -351,18 +351,21 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:
-    """In which setting theory is farthest from an estimate, and both; empty if they read alike. And how it can agree
-    although it lies outside of some intervals."""
+    """In which setting theory is farthest from an estimate, and both; empty if they read alike."""
     table, angles = finding.table, _in_degrees(finding, workload)
     if not (far := (table["estimate"] - table["theory"]).abs() if angles else shares(table)).notna().any():
         return ""
     row = table.loc[far.idxmax()]
     where = settings({key: row[key] for key in varying(finding.keys, table)}, workload)
     estimate, theory = (f"{text}{'°' * angles}" for text in alike(row["estimate"], row["theory"]))
-    text = f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
-    if (said := verdict(finding)) and said.agrees and said.outside:
-        text += f" Theory misses {said.outside} of {said.every} intervals; settings share seeds, so they err alike."
-    return text.strip()
+    return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
+
+
+def missed_words(finding: Finding) -> str:
+    """How theory can agree although it lies outside of some intervals; empty if it lies in all or differs."""
+    if not (said := verdict(finding)) or not said.agrees or not said.outside:
+        return ""
+    return f"Theory misses {said.outside} of {said.every} intervals; settings share seeds, so they err alike."
 
 
 def _in_degrees(finding: Finding, workload: Workload) -> bool:

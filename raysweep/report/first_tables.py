@@ -15,7 +15,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words, in_which
+from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words, in_which, missed_words
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS
@@ -86,7 +86,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if Outcome.UNDECIDED in set(first["outcome"]) - set(table["outcome"].iloc[rows]):
         shown += f" Undecided {in_which(first, Outcome.UNDECIDED, keys, workload)}."
     note = shown if len(rows) < len(kept) else " ".join(_of_search(finding, workload))
-    return replace(out, note=note)
+    return replace(out, note=f"{note} {missed_words(finding)}".strip())
 
 
 def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
@@ -225,8 +225,8 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         full = 2 * len(table) >= len(lines) * len(others)
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
-            note = f"{some}{counted(len(every), 'setting')}: {head}{where}. {more}"
-            return of_columns(columns, note.strip())
+            note = f"{some}{counted(len(every), 'setting')}: {head}{where}. {more}".strip()
+            return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
 
 
