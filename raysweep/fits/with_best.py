@@ -66,12 +66,13 @@ def _moderated(values: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _together(rest: np.ndarray, variance: np.ndarray, degrees: np.ndarray) -> float:
     """The degrees of freedom of the sum of all squares, from the squared correlations of cells over draws that they
-    share, less what chance makes of these. Of two shared draws nothing tells a correlation, so it is taken as 1."""
+    share, less what chance and the mean of a draw make of these. Two shared draws do not tell it: it is taken as 1."""
     there = np.isfinite(rest)
     rest, overlap = np.where(there, rest, 0.0), np.maximum(there.T.astype(float) @ there - 1, 0)
     sizes = (rest**2).T @ there
     alike = (rest.T @ rest) ** 2 / np.maximum(sizes * sizes.T, 1e-300)
     alike = np.where(overlap > 1, (overlap * alike - 1) / np.maximum(overlap - 1, 1e-300), 1.0)
+    alike -= 1 / max(len(variance) - 1, 1) ** 2
     np.fill_diagonal(alike, 0.0)
     alone = (degrees * variance**2).sum()
     return float((degrees * variance).sum() ** 2 / (alone + max(variance @ (overlap * alike) @ variance, 0.0)))
