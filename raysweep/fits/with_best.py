@@ -18,6 +18,7 @@ from scipy import special
 from raysweep.fits.statistics import LEVEL, ROUNDING
 
 FEWEST = 3  # variances from which on they tell what they have in common
+MOST = 500  # cells whose correlations are looked at: more do not fit in memory as pairs
 
 
 def from_best(values: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
@@ -67,15 +68,18 @@ def _moderated(values: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _together(rest: np.ndarray, variance: np.ndarray, degrees: np.ndarray) -> float:
     """The degrees of freedom of the sum of all squares, from the squared correlations of cells over draws that they
     share, less what chance and the mean of a draw make of these. Two shared draws do not tell it: it is taken as 1."""
+    alone, whole, every = (degrees * variance**2).sum(), (degrees * variance).sum(), len(variance)
+    some = np.unique(np.linspace(0, max(every - 1, 0), min(every, MOST)).astype(int))
+    rest, variance = rest[:, some], variance[some]
     there = np.isfinite(rest)
     rest, overlap = np.where(there, rest, 0.0), np.maximum(there.T.astype(float) @ there - 1, 0)
     sizes = (rest**2).T @ there
     alike = (rest.T @ rest) ** 2 / np.maximum(sizes * sizes.T, 1e-300)
     alike = np.where(overlap > 1, (overlap * alike - 1) / np.maximum(overlap - 1, 1e-300), 1.0)
-    alike -= 1 / max(len(variance) - 1, 1) ** 2
+    alike -= 1 / max(every - 1, 1) ** 2
     np.fill_diagonal(alike, 0.0)
-    alone = (degrees * variance**2).sum()
-    return float((degrees * variance).sum() ** 2 / (alone + max(variance @ (overlap * alike) @ variance, 0.0)))
+    pairs = every * (every - 1) / max(len(some) * (len(some) - 1), 1)  # for each that is looked at
+    return float(whole**2 / (alone + pairs * max(variance @ (overlap * alike) @ variance, 0.0)))
 
 
 def _in_common(variance: np.ndarray, degrees: np.ndarray) -> tuple[float, float]:

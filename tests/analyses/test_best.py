@@ -112,6 +112,9 @@ def test_equal_cells_are_seldom_called_worse_than_the_one_that_looks_best():
     assert np.mean(worse) < 0.05
     mean, half = from_best(np.c_[np.zeros(5), np.full(5, 10.0)] + rng.standard_normal((5, 2)))
     assert mean[1] > half[1]
+    mean, half = from_best(rng.standard_normal((3, 1)) + rng.standard_normal((3, 100_000)))  # in memory that is there
+    assert np.isfinite(half).all()
+    assert (half > np.abs(mean)).mean() > 0.9999
 
 
 def test_cells_that_tie_with_the_best_are_counted():
