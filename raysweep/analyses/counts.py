@@ -217,10 +217,12 @@ class Way(StrEnum):
 
 def ways(finding: Finding) -> pd.DataFrame:
     """What means do along the axis of the finding: the keys of each setting, and its `way` in the last column; empty if
-    they are not all measured there."""
+    they are not all measured there, or if it is asked on which side of something they lie."""
     table, x = finding.table.sort_values(finding.x), finding.x
-    measured = (table["outcome"] == Outcome.MEASURED).all() and table["estimate"].notna().all()
-    if not measured or x not in finding.keys or "metric" in finding.keys or isinstance(table[x].iloc[0], str):
+    if finding.facts.get("of_sides") and (table["outcome"] != Outcome.MEASURED).any():
+        return pd.DataFrame()
+    alone = x in finding.keys and "metric" not in finding.keys
+    if not alone or table["estimate"].isna().any() or isinstance(table[x].iloc[0], str):
         return pd.DataFrame()
     others, out = [key for key in finding.keys if key != x], list[dict[str, Any]]()
     for _, line in table.groupby(others, dropna=False) if others else [((), table)]:

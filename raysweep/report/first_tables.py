@@ -15,7 +15,15 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, brief_words, condition_words, farthest_words, in_which, missed_words
+from raysweep.report.clauses import (
+    as_said,
+    brief_words,
+    condition_words,
+    fall_words,
+    farthest_words,
+    in_which,
+    missed_words,
+)
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS
@@ -95,11 +103,8 @@ def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
     if most is not None:
         head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
     text = f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
-    located = finding.table[finding.table["outcome"] == Outcome.LOCATED]
-    if "fall" in located and len(fall := located["fall"].dropna()):
-        span = " to ".join(dict.fromkeys(alike(fall.min(), fall.max())))
-        text += f" From a turn to the end {called(finding.metric, workload)} gets worse by {span}."
-    return text
+    fall = fall_words(finding)
+    return text + f" From a turn to the end {called(finding.metric, workload)} gets worse by {fall}." * bool(fall)
 
 
 def _without(table: Table, column: int) -> Table:

@@ -80,7 +80,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.LOWER: "{meets} predicts too low {x}",
     },
     "inflection": {
-        Outcome.LOCATED: "{metric} is {extreme} at {at}",
+        Outcome.LOCATED: "{metric} is {extreme} at {at}{fall}",
         Outcome.IMPROVES: "{metric} is best at the largest {x}",
         Outcome.DEGRADES: "{metric} is best at the smallest {x}",
         Outcome.NO_EFFECT: "{metric} is the same at every {x}",
@@ -96,7 +96,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     "relation": {
         Outcome.RISES: "{metric} rises{weakly} with {x}, rank correlation {place}",
         Outcome.FALLS: "{metric} falls{weakly} with {x}, rank correlation {place}",
-        Outcome.TURNS: "{metric} {ways} with {x}, rank correlation {place}",
+        Outcome.TURNS: "not monotonically: {metric} {ways} with {x}, rank correlation {place}",
         Outcome.UNCLEAR: "{x} is not shown to predict {metric}, rank correlation {place}",
         Outcome.MEASURED: "{metric} and {x} have rank correlation {place}",
     },

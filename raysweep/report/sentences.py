@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways, within
+from raysweep.analyses.design import usual
 from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
@@ -26,6 +27,7 @@ from raysweep.report.clauses import (
     brief_words,
     clause,
     condition_words,
+    either,
     in_which,
     moving_words,
     needed_words,
@@ -116,6 +118,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
     if SCATTERED <= len(others) == len(finding.table) - lead.count < len(finding.table) / 2:
         others, theory = [], theory * (lead.outcome == Outcome.LOCATED)  # else it is of what is left out
+    if "fall" in finding.table and {group.outcome for group in others} == {Outcome.UNCLEAR}:
+        others = []  # how far it falls says more than in how many there is no clear turn
     begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
     if lead.alike and not lead.drive and not theory:
         begin.insert(NAMING, clause(finding, lead, workload, ENDS))
@@ -141,7 +145,9 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     moving = moving_words(finding, lead, workload, symbols=True)
     rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
-    rules = [begin[NAMING:BRIEF]] * bool(_in_common(finding, lead, workload)) + rules
+    if _in_common(finding, lead, workload):
+        fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)
+        rules = [fallen or begin[NAMING:BRIEF], *rules]
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
         details = range(DETAILS if moving else DETAILS - 1)
@@ -185,6 +191,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
         return [[""]] * DETAILS
     if every == lead.count and lead.drive and lead.drive.medians:  # what medians do, single settings need not
         return [[f" across {counted(every, noun)}", ""]] * DETAILS
+    if every == lead.count and usual(finding.table, varying(finding.keys, finding.table)):
+        return [[f" in all {counted(every, noun)}", ""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
@@ -241,7 +249,8 @@ def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
     if group.outcome != Outcome.LOCATED or which(finding, group, workload):
         return ""
     common = within(finding.table, group.outcome, finding.keys)
-    return f" (only {condition_words(common, workload)})" if common else ""
+    words = [value for value in common.values if isinstance(value, str)] if common else []
+    return f" (only {either(words) if words else condition_words(common, workload)})" if common else ""
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
@@ -319,7 +328,7 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
             first, last = (
                 f"{name}^{text} {where}" for text, where in zip(alike(*middles, error=error), sides, strict=True)
             )
-            whole = POWERS[Outcome.UNCLEAR].format(f"about {first} and {last}")
+            whole = f"{POWERS[Outcome.FALLS].format(first)}, {POWERS[Outcome.RISES].format(last)}"
             powers.append([whole, f"falls with {name} {sides[0]} and rises {sides[1]}"])
         else:
             (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))

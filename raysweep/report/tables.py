@@ -79,6 +79,7 @@ def table_of(
     out = of_columns(
         [
             *(_axes(finding, rows, workload) if finding.kind == "search" else [settings]),
+            *_at_ends(finding, rows, workload),
             (estimate_head(finding, workload), True, shown),
             *(_other(name, rows, workload) for name in finding.facts.get("others", ())),
             *_tested(finding, rows),
@@ -159,6 +160,13 @@ def _named(texts: list[str], names: Sequence[str]) -> list[str]:
     return [name or text for name, text in zip(names, texts, strict=True)] if names else texts
 
 
+def _at_ends(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
+    """The means at both ends of the axis of a trend."""
+    for name, at in zip(("first", "last"), finding.facts.get("ends", ()), strict=False):
+        means = [{"estimate": row[name], "low": np.nan, "high": np.nan} for row in rows]
+        yield f"at {setting_text({finding.x: at}, workload)}", True, with_intervals(means, "")[0]
+
+
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
     ends = {"estimate": "mean", "low": "low", "high": "high"}
     values = [{end: row[f"{name}_{column}"] for end, column in ends.items()} for row in rows]
@@ -203,10 +211,11 @@ def estimate_head(finding: Finding, workload: Workload) -> str:
 
 
 def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:
-    """The outcome of each row; empty if a known p says it, or if all settings with an estimate have one outcome."""
+    """The outcome of each row; empty if a known p or the ends of a trend say it, or if all settings with an estimate
+    have one outcome."""
     table = finding.table
     with_estimate = table.loc[np.isfinite(table["estimate"].astype(float)), "outcome"]
-    if finding.facts.get("one_draw") or "p_holm" in table or with_estimate.nunique() < 2:
+    if finding.facts.get("one_draw") or {"p_holm", "first"} & {*table} or with_estimate.nunique() < 2:
         return [""] * len(rows)
     return [outcome_words(row["outcome"], finding) for row in rows]
 

@@ -104,7 +104,7 @@ def test_laws_are_powers_in_as_many_settings_as_have_one():
     )
     assert laws({"N": n}).endswith("; undecided for γ ≥ 1.")
     every = {"N": [FALLS] * 13, "D": d[:10] + [RISES] * 3, "K": [UNCLEAR] * 13}
-    said = "The best lr falls as N^1, goes as about D^1 for γ = 0.5, 0.6 or 0.7 and D^1 in 8, goes as K^1."
+    said = "The best lr falls as N^1, falls as D^1 for γ = 0.5, 0.6 or 0.7, rises as D^1 in 8, goes as K^1."
     assert laws(every) == said
 
 

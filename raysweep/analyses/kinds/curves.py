@@ -26,12 +26,14 @@ def run(question: Question) -> Finding:
     """One setting per metric and cell: its mean, and whether it is higher or lower than what it is held against.
 
     It is held against another metric (`beside`), each of some constants (`lines`), or 0 if its signs mean something;
-    else nothing is decided. A mean of draws without a variance is not given.
+    else nothing is decided. A mean of draws without a variance is not given. of_sides: whether the entry asks for more
+    than how the metric changes.
     """
     beside = str(question.options.get("beside") or "")
     words = {} if beside or question.lines else question.words
     x, metrics, workload, frame = question.x, metrics_of(question.options), question.workload, question.rows
     name, keys = question.name, question.keys(x)
+    of_sides = bool(beside or question.lines or question.options.get("question"))
     cell = [*keys, x]
     tables = {f"{name}_{metric}": means_table(frame, cell, metric, workload) for metric in metrics}
     rows, meanings = list[dict[str, Any]](), dict[str, str]()
@@ -57,7 +59,7 @@ def run(question: Question) -> Finding:
         [*first, *cell],
         metric=metrics[0] if len(metrics) == 1 else "",
         meanings=question.words or meanings,
-        facts={"beside": beside, "constants": list(question.lines)},
+        facts={"beside": beside, "constants": list(question.lines), "of_sides": of_sides},
         tables=tables,
         plots=lambda: [
             plot

@@ -34,6 +34,7 @@ def run(question: Question) -> Finding:
     """The least-squares slope of each curve; of several, p-values are corrected (Holm).
 
     estimate: the slope, per factor of ten if `logarithmic`. theory: that of the closed form at the same values.
+    first, last: the means at the two `ends` of the axis, NaN where no row is ok.
     turns_back: whether a change against the slope is clear. throughout: whether every step goes the way of the slope.
     """
     x, metric, workload, rows = question.x, question.metric, question.workload, question.rows
@@ -46,14 +47,17 @@ def run(question: Question) -> Finding:
     whole = judged(whole, question.level)
     whole["closed_form"] = [course(grid_theory(part, x, metric)[1]) for _, part in parts]
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
-    settings = [setting(row, slope, keys, finite) for row, slope in zip(whole.to_dict("records"), slopes, strict=True)]
-
+    ends = (finite[finite > 0] if log else finite)[[0, -1]].tolist() if len(finite) else []
+    settings = [
+        {**setting(row, slope, keys, finite), **means_at(ends, part, x, metric)}
+        for row, slope, (_, part) in zip(whole.to_dict("records"), slopes, parts, strict=True)
+    ]
     return question.finding(
         "trend",
         settings,
         keys,
         meanings=question.words,
-        facts={"logarithmic": log},
+        facts={"logarithmic": log, "ends": ends, "two_values": len(finite) == 2},
         tables={f"{question.name}_trends": whole},
         plots=lambda: curves_plot(question, metric, x, keys, f"{question.name}_curves"),
     )
@@ -102,6 +106,12 @@ def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> 
     if not np.ptp(theory) > 0:
         return 0.0
     return float(slope_weights(np.log10(at) if logarithmic else at) @ theory)
+
+
+def means_at(ends: list[float], part: pd.DataFrame, x: str, metric: str) -> dict[str, float]:
+    good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
+    means = good.groupby(x)[metric].mean()
+    return {name: float(means.get(at, np.nan)) for name, at in zip(("first", "last"), ends, strict=False)}
 
 
 def setting(row: dict[str, Any], theory: float, keys: list[str], finite: np.ndarray) -> dict[str, Any]:
