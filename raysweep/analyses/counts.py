@@ -217,12 +217,14 @@ class Way(StrEnum):
 
 def ways(finding: Finding) -> pd.DataFrame:
     """What means do along the axis of the finding: the keys of each setting, and its `way` in the last column; empty if
-    they are not all measured there, or if it is asked on which side of something they lie."""
+    they are not all measured at the same values, or if it is asked on which side of something they lie."""
     table, x = finding.table.sort_values(finding.x), finding.x
     if finding.facts.get("of_sides") and (table["outcome"] != Outcome.MEASURED).any():
         return pd.DataFrame()
-    alone = x in finding.keys and "metric" not in finding.keys
-    if not alone or table["estimate"].isna().any() or isinstance(table[x].iloc[0], str):
+    if x not in finding.keys or "metric" in finding.keys or isinstance(table[x].iloc[0], str):
+        return pd.DataFrame()
+    table = table[~table[x].isin(unmeasured(finding))]
+    if table[x].nunique() < 2 or table["estimate"].isna().any():
         return pd.DataFrame()
     others, out = [key for key in finding.keys if key != x], list[dict[str, Any]]()
     for _, line in table.groupby(others, dropna=False) if others else [((), table)]:
@@ -236,6 +238,12 @@ def ways(finding: Finding) -> pd.DataFrame:
             way = Way.RISES if low[-1] > high[0] else Way.FALLS if high[-1] < low[0] else Way.UNCLEAR
         out.append({**line[others].iloc[0], "way": way})
     return pd.DataFrame(out)
+
+
+def unmeasured(finding: Finding) -> list[Any]:
+    """The values of the axis at which no setting has a mean."""
+    there = finding.table["estimate"].notna().groupby(finding.table[finding.x]).any()
+    return there.index[~there].tolist()
 
 
 def told_by(finding: Finding, key: str) -> pd.Series:

@@ -196,19 +196,34 @@ def without_crossing(
 
 
 def falls_towards(lower: bool, values: np.ndarray, level: float, exact: bool, errors: np.ndarray | None = None) -> bool:
-    """Whether values[draw, point] are clearly lower in the third nearest one edge (`lower`: the lower one) than at all
-    other points, by Student's t test, or by the given errors of the means."""
-    third = max(1, values.shape[1] // 3)
-    near = np.arange(values.shape[1]) < third
-    near = near if lower else near[::-1]
+    """Whether values[draw, point] fall towards one edge (`lower`: the lower one): they are clearly lower in the third
+    nearest to it than at all other points, and do not rise from the third beside it, nor clearly from the lowest point
+    to the edge, as a curve does that turns before. errors: given ones of the means."""
+    values, errors = (values, errors) if lower else (values[:, ::-1], None if errors is None else errors[::-1])
+    mean, points = np.nanmean(values, axis=0), np.arange(values.shape[1])
+    third, lowest = max(1, len(points) // 3), points == np.nanargmin(mean)
+    near, beside = points < third, (points >= third) & (points < 2 * third)
+    if mean[near].mean() > mean[beside].mean() or not _above(values, ~near, near, level, exact, errors):
+        return False
+    of_all = 1 - (1 - level) / len(points)  # each point may be the lowest one by chance
+    return bool(lowest[0]) or not _above(values, points == 0, lowest, of_all, exact, errors)
+
+
+def _above(
+    values: np.ndarray, some: np.ndarray, others: np.ndarray, level: float, exact: bool, errors: np.ndarray | None
+) -> bool:
+    """Whether values[draw, point] are clearly higher at some points than at others, by Student's t test, or by given
+    errors of the means."""
     if errors is not None:
-        share = np.where(near, -1 / near.sum(), 1 / (~near).sum())
+        share = some / some.sum() - others / others.sum()
         error = float(np.linalg.norm(share * errors))
         return bool(share @ np.nanmean(values, axis=0) > normal_quantile(2 * level - 1) * error)
     complete = np.isfinite(values).all(axis=1)
-    both = np.isfinite(values[:, near]).any(axis=1) & np.isfinite(values[:, ~near]).any(axis=1)
+    both = np.isfinite(values[:, some]).any(axis=1) & np.isfinite(values[:, others]).any(axis=1)
     rows = values[complete if complete.sum() >= 2 or exact else both]
-    difference = np.nanmean(rows[:, ~near], axis=1) - np.nanmean(rows[:, near], axis=1)
+    if not len(rows):
+        return False
+    difference = np.nanmean(rows[:, some], axis=1) - np.nanmean(rows[:, others], axis=1)
     return bool(clearly_positive(difference[:, None] - ROUNDING * np.nanmax(np.abs(values)), level, exact)[0])
 
 

@@ -14,6 +14,7 @@ from raysweep.analyses.rows import ERROR
 from raysweep.errors import InputError, shown, unknown
 from raysweep.fits.lost_draws import LARGEST
 from raysweep.numbers import number
+from raysweep.phrases import counted
 from raysweep.query import columns
 from raysweep.query.columns import Axis, absent, axis_of, numbers_in, place
 from raysweep.workloads.declaration import DIVERGED, FAILED, OK
@@ -116,7 +117,10 @@ def read(
     failed, draw = statuses == FAILED, [cells, *([frame[seed]] if seed else [])]
     again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
-    seeds = _seeds(frame, cells, used, seed, repeats)
+    if repeats and not seed:
+        _check_listed_once(frame, [*directions])
+    places = _shuffled(frame[[*settings, *directions]].assign(sweep=name), cells)
+    seeds = _seeds(frame, cells, used, seed, repeats, places)
     along = setting.loc[frame.index, [axis.name for axis in varied if axis.role == "axis" and axis.kind != "str"]]
     apart = [name for name in along if (along[name].groupby(seeds).nunique() == 1).all()]
     if apart and seeds.duplicated().any() and seeds.groupby(cells).nunique().max() > 1:  # no draw goes along these axes
@@ -190,9 +194,32 @@ def _metric(text: str, source: Mapping[str, str]) -> tuple[str, str]:
     return name, direction
 
 
-def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str | None, repeats: bool) -> pd.Series:
-    """The seed of each run. Raises InputError if several runs of a cell have the same. used: columns with a role."""
-    positions = seeds = cells.groupby(cells, sort=False).cumcount()
+def _check_listed_once(frame: pd.DataFrame, metrics: Sequence[str]) -> None:
+    """Raise InputError for repeats that are equal in all columns, unless metrics have ties between cells too."""
+    texts = frame.map(str)
+    again, once = texts.duplicated(), texts.drop_duplicates()
+    if again.any() and not once[metrics].duplicated().any():
+        same = frame[(texts == texts[again].iloc[0]).all(axis=1)]
+        raise InputError(
+            "repeats",
+            f"{place(same.index[:3])} are equal in all columns: a run that is listed twice is no second draw; drop "
+            f"{counted(int(again.sum()), 'row')} or add a column that tells draws apart",
+        )
+
+
+def _shuffled(frame: pd.DataFrame, cells: pd.Series) -> pd.Series:
+    """A number for each run among those of its cell, by a hash of its values. The order of a table tells nothing: if it
+    is sorted by the metric, the best runs of all cells would be one draw."""
+    order = pd.util.hash_pandas_object(frame.map(str), index=False)
+    return order.groupby(cells, sort=False).rank(method="first").astype(int) - 1
+
+
+def _seeds(
+    frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str | None, repeats: bool, places: pd.Series
+) -> pd.Series:
+    """The seed of each run. Raises InputError if several runs of a cell have the same. used: columns with a role.
+    places: the seeds of runs whose own ones are not there, or only number them."""
+    seeds = places
     if seed is not None:
         numbers_in(frame[seed], seed)
         seeds = pd.to_numeric(frame[seed], errors="coerce") + 0  # also of booleans
@@ -200,7 +227,7 @@ def _seeds(frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
         if seeds.is_unique and cells.nunique() > 1:
-            return positions  # the seeds number the runs: no draw is shared by two cells
+            return places  # the seeds number the runs: no draw is shared by two cells
         seeds = seeds.astype(np.int64)
     alike = pd.DataFrame({"cell": cells, "seed": seeds if seed or repeats else 0})
     if (several := alike.duplicated(keep=False)).any():

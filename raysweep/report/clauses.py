@@ -11,7 +11,6 @@ import pandas as pd
 
 from raysweep.analyses.against_theory import shares, verdict
 from raysweep.analyses.counts import Condition, Group, Way, conditions, telling_axis
-from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Needed, Outcome
 from raysweep.analyses.rows import signs_of, varying
 from raysweep.numbers import alike, at_most, interval_numbers, number
@@ -213,8 +212,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     pattern = moving_words(finding, group, workload, symbols=size >= NAMING)
     if pattern and ENDS < size < BRIEF:
         first, last = (high, low) if pattern.startswith("falling") else (low, high)
-        from_base = _from_base(finding, group, workload, f"{degrees}{unit}", symbols=size >= NAMING)
-        return f"{name}{from_base or f'{first} to {last}{unit} ({pattern})'}"
+        return f"{name}{first} to {last}{unit} ({pattern})"
     if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
         if size >= NAMING:
@@ -241,43 +239,18 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
 
 def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:
     """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
-    they do so along fewer than two."""
+    they do so along fewer than two, or are about one value. In one setting of `STAY` they need not."""
+    if group.outcome != Outcome.LOCATED or group.alike:
+        return ""
     ways: dict[str, list[str]] = {"rising": [], "falling": []}
-    for key, way in _moving(finding, group).items():
-        ways[way].append(symbols * workload.symbol(key) or called(key, workload))
-    return ", ".join(f"{way} with {' and '.join(names)}" for way, names in ways.items() if names)
-
-
-def _moving(finding: Finding, group: Group) -> dict[str, str]:
-    """The axes along which places clearly move, if they are several: rising or falling. None where places are about one
-    value. In one setting of `STAY` they need not move."""
-    out = dict[str, str]()
-    for move in finding.moves if group.outcome == Outcome.LOCATED and not group.alike else ():
+    for move in finding.moves:
         clear = move.rises + move.falls
         few = STAY * move.open <= clear + move.open and not (move.both or move.by_bounds)
         if bool(move.rises) != bool(move.falls) and few:
-            out[move.key] = "rising" if move.rises else "falling"
-    return out if len(out) > 1 else {}
-
-
-def _from_base(finding: Finding, group: Group, workload: Workload, unit: str, symbols: bool) -> str:
-    """Of axes that are tried one at a time the place of the base setting, and the farthest along each axis: "12.2
-    (base), up to 24.5 with penalty, down to 2.3 with noise, 7.4 with rate"; empty where no base has a place."""
-    table = finding.table[finding.table["outcome"] == Outcome.LOCATED]
-    base = usual(table, varying(finding.keys, table))
-    start = table.loc[(table[list(base)] == pd.Series(base)).all(axis=1), "estimate"].tolist()[:1]
-    moved, ends = _moving(finding, group), list[float]()
-    for key, way in moved.items() if base and start else ():
-        apart = table.loc[table[key] != base[key], "estimate"]
-        ends.append(apart.max() if way == "rising" else apart.min())
-    if not ends or any((end > start[0]) != (way == "rising") for end, way in zip(ends, moved.values(), strict=True)):
-        return ""
-    first, *texts = (f"{text}{unit}" for text in alike(*start, *ends, error=group.error))
-    ways: dict[str, list[str]] = {"rising": [], "falling": []}
-    for (key, way), text in zip(moved.items(), texts, strict=True):
-        ways[way].append(f"{text} with {symbols * workload.symbol(key) or called(key, workload)}")
-    up, down = (", ".join(ways[way]) for way in ("rising", "falling"))
-    return ", ".join(filter(None, [f"{first} (base)", f"up to {up}" * bool(up), f"down to {down}" * bool(down)]))
+            name = called(move.key, workload)
+            ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
+    said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
+    return ", ".join(said) * (sum(map(len, ways.values())) > 1)
 
 
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
@@ -389,7 +362,7 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     inside = some_of(every - theory.outside, every, "interval")
     side = f", all {noun} {'above' if theory.side > 0 else 'below'} it" * (every >= FEWEST and theory.side != 0)
     within = f"theory agrees within {far}"
-    return [*(f"{within}, in {inside}{after}" for after in (side, "")), within, "theory agrees"]
+    return [*(f"{within} (in {inside}{after})" for after in (side, "")), within, "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:

@@ -23,10 +23,11 @@ from raysweep.report.clauses import (
     farthest_words,
     in_which,
     missed_words,
+    outcome_words,
 )
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import EFFECTS, NOUNS
+from raysweep.report.phrases import EFFECTS, NOUNS, OUTCOMES
 from raysweep.report.tables import (
     LEAST_P,
     NOTHING,
@@ -230,7 +231,9 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         full = 2 * len(table) >= len(lines) * len(others)
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
-            note = f"{some}{counted(len(every), 'setting')}: {head}{where}. {more}".strip()
+            rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
+            others = f" (others: {' or '.join(rest)})" * bool(tested and rest)
+            note = f"{some}{counted(len(every), 'setting')}{others}: {head}{where}. {more}".strip()
             return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
 

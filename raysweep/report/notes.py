@@ -34,7 +34,8 @@ def asked_by(kind: str, names: Mapping[str, Any], workload: Workload) -> str:
     form, called_by = registry.get(kind).question, dict[str, str]()
     for key in (key for _, key, _, _ in Formatter().parse(form) if key):
         value = names.get(key, "")
-        called_by[key] = " and ".join(called(name, workload) for name in ([value] if isinstance(value, str) else value))
+        several = " or " if key == "metric" else " and "  # how does one or the other change
+        called_by[key] = several.join(called(name, workload) for name in ([value] if isinstance(value, str) else value))
     return form.format_map(called_by) if all(called_by.values()) else ""
 
 

@@ -11,8 +11,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import Group, Way, conditions, groups_of, ways, within
-from raysweep.analyses.design import usual
+from raysweep.analyses.counts import Group, Way, conditions, groups_of, unmeasured, ways, within
 from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
@@ -37,7 +36,7 @@ from raysweep.report.clauses import (
     theory_words,
     which,
 )
-from raysweep.report.names import as_called, called, capitalized, setting, settings, unit_of, what_differs
+from raysweep.report.names import as_called, called, capitalized, listed, setting, settings, unit_of, what_differs
 from raysweep.report.notes import title
 from raysweep.report.phrases import (
     BEST_PLACES,
@@ -47,6 +46,7 @@ from raysweep.report.phrases import (
     ESTIMATES,
     FURTHER,
     LEADING,
+    NOT_MEASURED,
     NOTHINGS,
     NOUNS,
     OTHERWISE,
@@ -191,8 +191,6 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
         return [[""]] * DETAILS
     if every == lead.count and lead.drive and lead.drive.medians:  # what medians do, single settings need not
         return [[f" across {counted(every, noun)}", ""]] * DETAILS
-    if every == lead.count and usual(finding.table, varying(finding.keys, finding.table)):
-        return [[f" in all {counted(every, noun)}", ""]] * DETAILS
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
@@ -279,7 +277,9 @@ def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     if lines.empty or (lines["way"] == Way.UNCLEAR).all():
         return []
     if len(lines) > 1:
-        return _along_several(lines, finding, workload, alone=alone)
+        lost = listed(x, values, workload) if (values := unmeasured(finding)) else []
+        besides = f"; {NOT_MEASURED.format(of='')} for {either(lost)}" * bool(lost)
+        return [form + besides for form in _along_several(lines, finding, workload, alone=alone)]
     table, name, way = finding.table.sort_values(x), called(finding.metric, workload), lines["way"].iloc[0]
     monotone = way in (Way.RISES, Way.FALLS)
     rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]

@@ -27,6 +27,7 @@ NOTHING = "–"
 LEAST_P, P = 1e-4, "p, adjusted"
 """The smallest p that is told from smaller ones, and the head of its column."""
 BEND = {"estimate": "", "low": "_low", "high": "_high"}
+ENDS = ("first", "last")
 BASE = "base setting"
 """The row from which all others differ in one axis."""
 SHORT = 24
@@ -162,9 +163,9 @@ def _named(texts: list[str], names: Sequence[str]) -> list[str]:
 
 def _at_ends(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
     """The means at both ends of the axis of a trend."""
-    for name, at in zip(("first", "last"), finding.facts.get("ends", ()), strict=False):
-        means = [{"estimate": row[name], "low": np.nan, "high": np.nan} for row in rows]
-        yield f"at {setting_text({finding.x: at}, workload)}", True, with_intervals(means, "")[0]
+    shown = alike(*(row[name] for name in ENDS if name in finding.table for row in rows), padded=True)
+    for k, at in enumerate(finding.facts.get("ends", ())):
+        yield f"at {setting_text({finding.x: at}, workload)}", True, shown[k * len(rows) : (k + 1) * len(rows)]
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:
@@ -215,7 +216,7 @@ def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:
     have one outcome."""
     table = finding.table
     with_estimate = table.loc[np.isfinite(table["estimate"].astype(float)), "outcome"]
-    if finding.facts.get("one_draw") or {"p_holm", "first"} & {*table} or with_estimate.nunique() < 2:
+    if finding.facts.get("one_draw") or {"p_holm", *ENDS} & {*table} or with_estimate.nunique() < 2:
         return [""] * len(rows)
     return [outcome_words(row["outcome"], finding) for row in rows]
 

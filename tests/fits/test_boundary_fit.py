@@ -131,6 +131,18 @@ def test_a_zero_that_few_draws_locate_is_inside_its_interval(draws, size):
     assert missed <= 0.09 * located  # 0.05 and two standard errors
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_a_valley_above_zero_says_of_no_zero_that_it_lies_beyond_the_grid(given):
+    x, statuses, falling = np.linspace(0, 1, 11), Counter(), Counter()
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        errors, noise = np.full(11, 0.04) if given else None, 0.08 * rng.standard_normal((4, 11))
+        for counts, mean in ((statuses, 2 * (x - rng.uniform(0.3, 0.7)) ** 2 + 0.2), (falling, 0.15 + (1 - x) ** 2)):
+            counts[find_zero(x, mean + noise, 0.95, errors=errors).status] += 1
+    assert statuses["undetermined"] >= 38  # 24 of 40 if its higher side alone tells the edges apart
+    assert falling["censored_high"] >= 36
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_constant_is_censored_at_neither_edge(exact):
     fit = fit_boundary(frame_of(np.linspace(0, 1, 10), np.full((5, 10), 0.7)), "x", None, "value", "seed", exact=exact)

@@ -102,6 +102,27 @@ def test_several_runs_of_a_cell_are_asked_about():
     assert read(twice, ["loss"], ["lr"], ["depth"], repeats=True).rows["seed"].tolist() == [0] * 8 + [1] * 8
 
 
+def test_the_order_of_a_table_says_nothing_of_its_repeats():
+    """Of a table sorted by the metric the best runs of all cells would be one draw, and its noise a difference."""
+    rng = np.random.default_rng(0)
+    many = pd.concat([runs(loss=rng.normal(size=8)) for _ in range(6)], ignore_index=True)
+    orders = (many, many.sort_values("loss"), many[::-1])
+    every = [read(some, ["loss"], ["lr"], ["depth"], repeats=True).rows for some in orders]
+    draws = [rows.set_index(["lr", "depth", "loss"])["seed"].sort_index() for rows in every]
+    assert draws[0].tolist() == draws[1].tolist() == draws[2].tolist()
+    means = draws[0].reset_index("loss").groupby("seed")["loss"].mean()
+    assert sorted(means.index) == [*range(6)]
+    assert means.std() < 0.6  # 1/8**0.5 for draws at random, 1.3 for those in order
+    ties = pd.concat([runs(loss=[0.5] * 8), runs(loss=[0.25] * 8), runs(loss=[0.25] * 8)])
+    best = read(ties, ["loss"], ["lr"], ["depth"], repeats=True).rows.query("loss == 0.5")["seed"]
+    assert best.nunique() > 1
+
+
+def test_a_run_that_is_listed_twice_is_no_second_draw():
+    with pytest.raises(InputError, match=r"rows 1, 9 are equal in all columns.* drop 8 rows or add a column"):
+        read(pd.concat([runs(), runs()], ignore_index=True), ["loss"], ["lr"], ["depth"], repeats=True)
+
+
 def test_seeds_that_only_number_the_runs_are_no_shared_draws():
     twice = pd.concat([runs(), runs()], ignore_index=True)
     for run in (range(16), [*range(4)] * 2 + [*range(4, 8)] * 2):  # or in each depth the same run of a rate
