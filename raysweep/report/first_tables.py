@@ -232,8 +232,8 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
-            others = f" (others: {' or '.join(rest)})" * bool(tested and rest)
-            note = f"{some}{counted(len(every), 'setting')}{others}: {head}{where}. {more}".strip()
+            besides = f" (others: {' or '.join(rest)})" * bool(tested and rest)
+            note = f"{some}{counted(len(every), 'setting')}{besides}: {head}{where}. {more}".strip()
             return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
 
