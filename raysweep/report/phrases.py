@@ -360,8 +360,8 @@ ESTIMATES: Mapping[str, str] = {
 }
 """What the column of estimates is called, by kind."""
 
-PER_DECADE = " per factor of 10"
-"""Of a slope over a logarithmic axis."""
+PER_DECADE, DIFFERENCE = " per factor of 10", "difference"
+"""Of a slope over a logarithmic axis; what a slope is from one value to the next."""
 IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 

@@ -16,7 +16,7 @@ from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.report.clauses import needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import ESTIMATES, IN_X, PER_DECADE
+from raysweep.report.phrases import DIFFERENCE, ESTIMATES, IN_X, PER_DECADE
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -107,14 +107,18 @@ def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
     keys = varying([key for key in finding.keys if key != "axis"], finding.table)
     if keys:
         yield setting_column(finding, by_axis[0], keys, workload)
-    for axis, part in zip(axes, by_axis, strict=True):
+    needed = [[needed_words(row, finding, workload) for row in part] for part in by_axis]
+    needs = [next(filter(None, line), "") for line in zip(*needed, strict=True)]
+    few = 2 * sum(map(bool, needs)) < len(needs)  # a column would be empty for most
+    for k, (axis, part) in enumerate(zip(axes, by_axis, strict=True)):
         pair = finding.kind == "joint_optimum"
         unit = unit_of(axis, workload) if pair else ""
         shown = or_outcome(with_intervals(part, unit)[0], part, finding)
+        if few:
+            shown = [f"{text}; needs {more}" if more else text for text, more in zip(shown, needed[k], strict=True)]
         name = called(axis, workload)
         yield f"{f'best {name}' if pair else f'exponent of {name}'} [{100 * finding.level:g} %]", True, shown
-    needed = [[needed_words(row, finding, workload) for row in part] for part in by_axis]
-    yield "needs", False, [next(filter(None, line), "") for line in zip(*needed, strict=True)]
+    yield "needs", False, [text * (not few) for text in needs]
 
 
 def _axes(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> list[Column]:
@@ -200,8 +204,11 @@ def estimate_name(finding: Finding, workload: Workload) -> str:
     names = {"search": called(finding.metric, workload), "optimum": f"best {called(finding.x, workload)}"}
     extreme = "highest" if finding.facts.get("turn") == "maximum" else "lowest"
     names["inflection"] = f"{called(finding.metric, workload)} is {extreme} at"
+    per_decade = finding.facts.get("logarithmic")
+    if finding.facts.get("two_values") and not per_decade and np.ptp(finding.facts["ends"]) == 1:
+        return DIFFERENCE
     name = names.get(finding.kind) or ESTIMATES.get(finding.kind, "estimate")
-    return f"{name}{PER_DECADE * bool(finding.facts.get('logarithmic'))}"
+    return f"{name}{PER_DECADE * bool(per_decade)}"
 
 
 def estimate_head(finding: Finding, workload: Workload) -> str:

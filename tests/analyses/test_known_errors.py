@@ -12,6 +12,7 @@ from raysweep import workloads
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import one_finding
 from raysweep.analyses.series import CurvesPlot
+from raysweep.report.clauses import fall_words
 from raysweep.report.first_tables import first_table
 from raysweep.report.sentences import sentence
 from raysweep.workloads.declaration import Metric, Workload
@@ -74,6 +75,9 @@ def test_a_larger_declared_error_leaves_a_turn_undetermined():
     assert small.table["low"].max() <= 1e11 <= small.table["high"].min()
     assert large.table["outcome"].tolist() == [Outcome.UNCLEAR] * 2
     assert (small.facts["method"], large.facts["method"]) == ("known_turns", "known_turns")
+    true = 0.05 * np.log10(LENGTHS[-1] / 1e11) ** 2
+    assert float(fall_words(small)) == pytest.approx(true, abs=0.01)
+    assert f"(then falls by {fall_words(small)})" in sentence(small, workloads.get("checkpoints"))
 
 
 def test_a_figure_of_turns_and_a_table_of_them_have_the_same_intervals():

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from transfer_rows import finding_of, rows_with
+from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
+from raysweep.report.sentences import sentence
+from raysweep.report.tables import table_of
 
 AXES = {"overlap_angle": np.linspace(10, 90, 9).tolist(), "gamma": [0.2, 0.4, 0.6]}
 
@@ -44,6 +46,17 @@ def test_a_curve_without_noise_has_an_exact_slope_equal_to_theory_s():
     plain, _, flat = trend(noise=0.0).table.to_dict("records")
     assert plain["low"] == plain["high"] == plain["theory"] == pytest.approx(0.01)
     assert flat["outcome"] == Outcome.NO_EFFECT
+
+
+def test_a_trend_has_the_means_at_both_ends_of_its_axis():
+    finding = trend()
+    assert finding.facts["ends"] == [10.0, 90.0]
+    np.testing.assert_allclose(finding.table[["first", "last"]][:2], [[0.1, 0.9]] * 2, atol=0.03)
+    table = table_of(finding, TRANSFER, range(3))
+    assert table.head[1:3] == ["at θ = 10°", "at θ = 90°"]
+    assert [float(text) for text in table.rows[0][1:3]] == pytest.approx([0.1, 0.9], abs=0.03)
+    two = trend(noise=1e-4, where={"overlap_angle": [10.0, 30.0], "gamma": [0.2]})
+    assert "(by 0.200)" in sentence(two, TRANSFER)
 
 
 def test_two_values_test_a_trend_and_one_value_or_one_draw_does_not():

@@ -99,7 +99,11 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("changes sign at [")
     tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
-    assert (len(table.rows), table.head[1:], table.note[:18]) == (6, ["L = 1", "L = 2"], "12 of 20 settings:")
+    assert (len(table.rows), table.head[1:], table.note[:39]) == (
+        6,
+        ["L = 1", "L = 2"],
+        "12 of 20 settings (others: zero effect)",
+    )
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
     assert table.note.endswith("interval]. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")
@@ -155,6 +159,24 @@ def test_a_measured_curve_says_what_it_does_along_its_axis(value, way, words):
     finding = finding_of(frame, {"depth": DEPTHS}, "curves", x="depth", metric="risk_finetune")
     assert ways(finding)["way"].tolist() == [way]
     assert words in sentence(finding, TRANSFER)
+
+
+def test_how_a_gain_changes_is_said_unless_its_sides_are_asked():
+    """A value at which no setting has a mean is left out, and said."""
+    angles, gammas = [10.0, 50.0, 70.0, 90.0], [0.2, 0.5]
+    axes = {"overlap_angle": angles, "gamma": gammas}
+
+    def gain(rows, random):
+        return 60 - rows["overlap_angle"] + 0.1 * random.standard_normal(len(rows))
+
+    frame = rows_with(axes, 6, transferability_finetune=gain)
+    curves = {"x": "overlap_angle", "metric": "transferability_finetune"}
+    finding, asked = (finding_of(frame, axes, "curves", **curves, **more) for more in ({}, {"question": "Where?"}))
+    assert sentence(finding, TRANSFER) == "Gain by fine-tuning falls with overlap angle in both settings."
+    assert sentence(asked, TRANSFER) == "Transfer helps for θ ≤ 50°; hurts for θ ≥ 70°."
+    without = finding.table.assign(estimate=finding.table["estimate"].mask(finding.table["overlap_angle"] == 50))
+    said = sentence(replace(finding, table=without), TRANSFER)
+    assert said == "Gain by fine-tuning falls with overlap angle in both settings; no finite variance for θ = 50°."
 
 
 @pytest.mark.parametrize("kind", CLAUSES)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.kinds.relation import RelationPlot
 from raysweep.analyses.series import Panel
-from raysweep.fits.draws import decades
+from raysweep.fits.draws import log_axis
 from raysweep.report.figures import drawing, scales
 from raysweep.report.names import BARS, axis_label, called
 from raysweep.workloads.declaration import Workload
@@ -22,9 +22,9 @@ def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> t
     ((panel, lines),) = sheet.panels
     every = np.concatenate([one.x for one in clouds])
     finite = np.unique(every[np.isfinite(every)])
-    logarithmic = decades(finite)
+    logarithmic = log_axis(finite)
     far = scales.beyond(finite, logarithmic)
-    heights = np.concatenate([one.y for one in clouds])
+    heights, spreads = (np.concatenate([getattr(one, name) for one in clouds]) for name in ("y", "y_error"))
     if logarithmic:
         scales.set_log(panel.xaxis)
     if width := scales.asinh_width(heights):
@@ -39,9 +39,10 @@ def draw_relation(plot: RelationPlot, finding: Finding, workload: Workload) -> t
     if np.isinf(every).any():
         scales.show_infinity(panel, finite, far, logarithmic)
     sheet.label(axis_label(plot.x, workload), axis_label(plot.y, workload), markersize=5.5)
+    small = drawing.hidden(panel.yaxis, heights - spreads, heights + spreads, 5.5)
     medians, means = any(one.median.any() for one in clouds), any((~one.median).any() for one in clouds)
     entries = [
-        means and (drawing.mark("mean of a cell", marker="o", markersize=5), f"Bars: {BARS}s."),
+        means and (drawing.mark("mean of a cell", marker="o", markersize=5), f"Bars: {BARS}s{drawing.BEHIND * small}."),
         medians and drawing.mark("median (draws have no variance)", marker="o", markersize=5, markerfacecolor="white"),
         np.isinf(every).any() and (False, "Infinite values stand at the right."),
     ]
