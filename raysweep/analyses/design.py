@@ -122,13 +122,13 @@ def agree(pairs: Tie) -> bool:
 
 def usual(table: pd.DataFrame, keys: Sequence[str]) -> dict[str, Any]:
     """The setting from which every other one differs in a single axis, and in what the value of that axis determines;
-    empty without one, or of fewer than three axes, which say it themselves."""
-    if len(keys) < 3 or table.empty:
+    empty without one, or if fewer than two axes are tried so."""
+    if len(keys) < 2 or table.empty:
         return {}
     base = table[list(keys)].mode(dropna=False).iloc[0]
     differs = table[list(keys)] != base
     fixed = {key: table.groupby(key, dropna=False)[list(keys)].nunique(dropna=False).max() == 1 for key in keys}
     kinds = differs.drop_duplicates().to_dict("records")
-    apart = ([key for key in keys if kind[key]] for kind in kinds)
-    alone = all(not some or any(fixed[key][some].all() for key in some) for some in apart)
-    return base.to_dict() if alone and not differs.any(axis=1).all() else {}
+    apart = list(filter(None, ([key for key in keys if kind[key]] for kind in kinds)))
+    alone = all(any(fixed[key][some].all() for key in some) for some in apart)
+    return base.to_dict() if alone and len(apart) > 1 and not differs.any(axis=1).all() else {}

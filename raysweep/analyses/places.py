@@ -224,9 +224,9 @@ def places_plot(
     line: Callable[[Where, pd.DataFrame], PlaceLine] | None = None,
 ) -> list[PlacesPlot]:
     """The places over one of the keys: a line for each value of the key that has most values among the others, a panel
-    for each setting of the rest. A setting with a single value of the key is no line. If these are most settings, the
-    axes are tried one by one, and each has a panel, named by how it differs from the usual setting. Empty if fewer than
-    two places or bounds are known on these lines.
+    for each setting of the rest. A setting with a single value of the key is no line. If these are most settings, or
+    all others differ from a usual one in one axis, each axis has a panel, named by how it differs from the usual
+    setting. Empty if fewer than two places or bounds are known on these lines.
     line: makes one of them; by default with the theory of the table."""
     others = sorted((key for key in keys if key != along), key=lambda key: -whole[key].nunique())
     of_line, of_panel = others[:1], [key for key in keys if key in others[1:]]
@@ -236,12 +236,12 @@ def places_plot(
 
     every = list(groups(whole, [*of_line, *of_panel]))
     tables = [(where, table) for where, table in every if table[along].nunique() > 1]
-    alone = [] if line or 2 * sum(len(table) for _, table in tables) >= len(whole) else one_by_one(whole, keys)
+    base, few_on_lines = usual(whole, varying(keys, whole)), 2 * sum(len(table) for _, table in tables) < len(whole)
+    alone = one_by_one(whole, keys) if (base or few_on_lines) and not line else []
     if alone:
         every = tables = [(where, table) for where, table, _ in alone]
     if sum(int(table["status"].isin(PLACED).sum()) for _, table in tables) < FEWEST:
         return []
-    base = usual(whole, varying(keys, whole)) if alone else {}
     differ = [
         {key: value for key, value in where.items() if key not in base or value != base[key]} for where, *_ in alone
     ]
