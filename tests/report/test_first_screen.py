@@ -120,6 +120,8 @@ def test_a_sentence_says_along_which_axes_places_move():
     assert driven(star, keys) is None  # axes that are tried one by one
     assert [(key, len(rows)) for _, rows, key in one_by_one(star, keys)] == [("gamma", 4), ("depth", 4)]
     assert usual(star, keys) == {"gamma": 0.2, "depth": 1, "noise": 0.1}
+    assert usual(star, keys[:2]) == {"gamma": 0.2, "depth": 1}
+    assert usual(star.query("depth == 1").eval("noise = 2 * gamma"), ["gamma", "noise"]) == {}  # they vary together
     more = pd.concat([star, star.head(1).assign(noise=0.2)], ignore_index=True)
     tried = first_table(replace(zeros(below_one), table=more, keys=keys), TRANSFER)
     assert {"base setting", "L = 3", "σ = 0.2"} < {row[0] for row in tried.rows}
