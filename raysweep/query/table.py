@@ -118,7 +118,7 @@ def read(
     again = failed & (~failed).groupby(draw, dropna=False).transform("any") & bool(seed or not repeats)
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     if repeats and not seed:
-        _check_listed_once(frame, [*directions])
+        _check_listed_once(frame[np.isfinite(values.loc[frame.index, first])], [*directions])
     places = _shuffled(frame[[*settings, *directions]].assign(sweep=name), cells)
     seeds = _seeds(frame, cells, used, seed, repeats, places)
     along = setting.loc[frame.index, [axis.name for axis in varied if axis.role == "axis" and axis.kind != "str"]]

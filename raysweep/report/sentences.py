@@ -36,7 +36,17 @@ from raysweep.report.clauses import (
     theory_words,
     which,
 )
-from raysweep.report.names import as_called, called, capitalized, listed, setting, settings, unit_of, what_differs
+from raysweep.report.names import (
+    as_called,
+    called,
+    capitalized,
+    listed,
+    setting,
+    settings,
+    short,
+    unit_of,
+    what_differs,
+)
 from raysweep.report.notes import title
 from raysweep.report.phrases import (
     BEST_PLACES,
@@ -151,8 +161,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
         details = range(DETAILS if moving else DETAILS - 1)
-        for per, detail, short, first in product(unique(each, ""), details, (False, True), forms):
-            for at in [per] if per else [at for at in wheres[detail] if short or at != bare_count]:
+        for per, detail, counting, first in product(unique(each, ""), details, (False, True), forms):
+            for at in [per] if per else [at for at in wheres[detail] if counting or at != bare_count]:
                 after = [] if per else rest(first)[detail]
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
@@ -247,8 +257,10 @@ def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
     if group.outcome != Outcome.LOCATED or which(finding, group, workload):
         return ""
     common = within(finding.table, group.outcome, finding.keys)
-    words = [value for value in common.values if isinstance(value, str)] if common else []
-    return f" (only {either(words) if words else condition_words(common, workload)})" if common else ""
+    if not common:
+        return ""
+    words = [short(common.key, value, workload) for value in common.values if isinstance(value, str)]
+    return f" (only {either(words) if words else condition_words(common, workload)})"
 
 
 def _answer_of_search(finding: Finding, workload: Workload) -> str:
@@ -276,11 +288,12 @@ def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     lines, x = ways(finding), finding.x
     if lines.empty or (lines["way"] == Way.UNCLEAR).all():
         return []
+    lost = unmeasured(finding)
+    besides = f"; {NOT_MEASURED.format(of='')} for {either(listed(x, lost, workload))}" if lost else ""
     if len(lines) > 1:
-        lost = listed(x, values, workload) if (values := unmeasured(finding)) else []
-        besides = f"; {NOT_MEASURED.format(of='')} for {either(lost)}" * bool(lost)
         return [form + besides for form in _along_several(lines, finding, workload, alone=alone)]
-    table, name, way = finding.table.sort_values(x), called(finding.metric, workload), lines["way"].iloc[0]
+    table = finding.table[~finding.table[x].isin(lost)].sort_values(x)
+    name, way = called(finding.metric, workload), lines["way"].iloc[0]
     monotone = way in (Way.RISES, Way.FALLS)
     rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]
     unit, ends = unit_of(finding.metric, workload), table.loc[rows, "estimate"]
@@ -288,8 +301,8 @@ def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
     first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
     if monotone:
-        return [f"{name} {WAYS[way]} from {first} to {last}"]
-    return [f"{name} is lowest, {first}, and highest, {last}"]
+        return [f"{name} {WAYS[way]} from {first} to {last}{besides}"]
+    return [f"{name} is lowest, {first}, and highest, {last}{besides}"]
 
 
 def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

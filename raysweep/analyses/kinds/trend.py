@@ -109,6 +109,7 @@ def theory_slope(part: pd.DataFrame, x: str, metric: str, logarithmic: bool) -> 
 
 
 def means_at(ends: list[float], part: pd.DataFrame, x: str, metric: str) -> dict[str, float]:
+    """The means of one curve over its ok draws, see `run`."""
     good = part[(part["status"] == "ok") & np.isfinite(part[metric].astype(float))]
     means = good.groupby(x)[metric].mean()
     return {name: float(means.get(at, np.nan)) for name, at in zip(("first", "last"), ends, strict=False)}
