@@ -54,6 +54,8 @@ COUNTED = 4
 WIDE, HEAD = 76, 10
 """The most letters of a line of a crossed table, and those of a head that it has room for."""
 INTERVALS = "; intervals are below"
+RANKED = ("best", "search")
+"""The kinds whose settings are in the order of their values."""
 NO_TABLE = Table([], [], [])
 
 
@@ -67,7 +69,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     if len(finding.table) == 1:
         return NO_TABLE
     table, keys = finding.table, varying(finding.keys, finding.table)
-    plain = table["outcome"].iloc[0] != Outcome.BEST and "axis" not in table and "metric" not in keys
+    plain = finding.kind not in RANKED and "axis" not in table and "metric" not in keys
     if len(table) > FIRST and len(keys) > 1 and plain:
         whole = _crossed(finding, workload)
         if not whole.head and "p_holm" not in table:
@@ -145,7 +147,7 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
         return np.argsort(table["p_holm"].clip(lower=LEAST_P).to_numpy(), kind="stable")[:most].tolist()
     if len(table) <= most:
         return list(range(len(table)))
-    if table["outcome"].iloc[0] == Outcome.BEST:
+    if finding.kind in RANKED:
         return list(range(most))
     if "axis" in finding.keys:  # all axes of a setting stand in one line
         size = table["axis"].nunique()
@@ -209,7 +211,10 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         return NO_TABLE
     unit, in_head = units(finding, workload)
     bare = [{**row, "low": np.nan, "high": np.nan} if np.isfinite(row["estimate"]) else row for row in rows]
-    whole, short = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
+    # of predictors, whose estimates say less than which is the best
+    best = [f" ({outcome_words(row['outcome'], finding)})" * (row["outcome"] == Outcome.BEST) for row in rows]
+    formatted = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
+    whole, short = ([text + mark for text, mark in zip(texts, best, strict=True)] for texts in formatted)
     forms = (
         (whole, estimate_head(finding, workload), ""),
         (short, f"{estimate_name(finding, workload)}{in_head}", INTERVALS),
