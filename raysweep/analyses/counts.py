@@ -216,8 +216,9 @@ class Way(StrEnum):
 
 
 def ways(finding: Finding) -> pd.DataFrame:
-    """What means do along the axis of the finding: the keys of each setting, and its `way` in the last column; empty if
-    they are not all measured at the same values, or if it is asked on which side of something they lie."""
+    """What means do along the axis of the finding: the keys of each setting, whether a mean goes `back` from the one
+    before, and its `way` in the last column; empty if they are not all measured at the same values, or if it is asked
+    on which side of something they lie."""
     table, x = finding.table.sort_values(finding.x), finding.x
     if finding.facts.get("of_sides") and (table["outcome"] != Outcome.MEASURED).any():
         return pd.DataFrame()
@@ -236,7 +237,9 @@ def ways(finding: Finding) -> pd.DataFrame:
             way = Way.HIGHEST
         else:
             way = Way.RISES if low[-1] > high[0] else Way.FALLS if high[-1] < low[0] else Way.UNCLEAR
-        out.append({**line[others].iloc[0], "way": way})
+        steps = np.diff(middle) * (1 if way == Way.RISES else -1)
+        back = way in (Way.RISES, Way.FALLS) and bool((steps < -NOTHING * np.ptp(middle)).any())
+        out.append({**line[others].iloc[0], "back": back, "way": way})
     return pd.DataFrame(out)
 
 

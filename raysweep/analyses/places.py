@@ -31,7 +31,7 @@ EVERYWHERE = ("high_simultaneous", "low_simultaneous")
 """What tables of places call their columns."""
 FURTHER = (
     *("z", "draws", "draws_to_halve", "points_to_halve", "points_from", "points_to", "halved", "diverged_from"),
-    *("choice", "regret", "base", "fall", "fall_low", "fall_high", "p", "p_holm"),
+    *("exact", "choice", "regret", "base", "fall", "fall_low", "fall_high", "p", "p_holm"),
 )
 """What the table of a finding has of a fit after the columns of all findings: the distance to theory in its errors,
 the draws, what would halve the interval (so many draws in all, so many more values of x between two of them), of a

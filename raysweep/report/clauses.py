@@ -29,6 +29,7 @@ from raysweep.report.phrases import (
     NOT_MEASURED,
     NOUNS,
     OF_KIND,
+    ON_THE_WHOLE,
     OTHERWISE,
     OUTCOMES,
     PER_DECADE,
@@ -123,7 +124,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     """What the clauses of some kinds have besides, such as {length} and {throughout}."""
     rows, facts = finding.table[finding.table["outcome"] == group.outcome], finding.facts
     predictors, sweeps = (rows[key].unique() if key in rows else [] for key in ("predictor", "sweep"))
-    back = " on the whole" if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
+    back = ON_THE_WHOLE if "turns_back" in rows and bool(rows["turns_back"].any()) else ""
     slope = f", log-log slope {place_words(finding, group, workload, size)}"
     if finding.kind == "trend":
         per = PER_DECADE * bool(facts.get("logarithmic"))
@@ -211,7 +212,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         return f"{name}{low}{unit}"
     pattern = moving_words(finding, group, workload, symbols=size >= NAMING)
     if pattern and ENDS < size < BRIEF:
-        first, last = (high, low) if pattern.startswith("falling") else (low, high)
+        first, last = (high, low) if "rising" not in pattern else (low, high)
         return f"{name}{first} to {last}{unit} ({pattern})"
     if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
         way = "rising" if drive.last[1] > drive.first[1] else "falling"
@@ -243,14 +244,15 @@ def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bo
     if group.outcome != Outcome.LOCATED or group.alike:
         return ""
     ways: dict[str, list[str]] = {"rising": [], "falling": []}
+    mostly = ""
     for move in finding.moves:
         clear = move.rises + move.falls
         few = STAY * move.open <= clear + move.open and not (move.both or move.by_bounds)
         if bool(move.rises) != bool(move.falls) and few:
-            name = called(move.key, workload)
+            name, mostly = called(move.key, workload), mostly or "mostly " * bool(move.open)
             ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
     said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
-    return ", ".join(said) * (sum(map(len, ways.values())) > 1)
+    return (mostly + ", ".join(said)) * (sum(map(len, ways.values())) > 1)
 
 
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
@@ -373,7 +375,7 @@ def farthest_words(finding: Finding, workload: Workload) -> str:
     row = table.loc[far.idxmax()]
     where = settings({key: row[key] for key in varying(finding.keys, table)}, workload)
     estimate, theory = (f"{text}{'°' * angles}" for text in alike(row["estimate"], row["theory"]))
-    return f"Theory is farthest for {where}: {theory} against {estimate}." * (theory != estimate)
+    return f"Theory is farthest for {where}: {theory}, measured {estimate}." * (theory != estimate)
 
 
 def missed_words(finding: Finding) -> str:

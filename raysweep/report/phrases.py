@@ -215,8 +215,8 @@ WAYS: Mapping[Way, str] = {
 }
 """What means do along an axis."""
 
-NOT_MEASURED = "{of}no finite variance"
-"""Where a mean means nothing."""
+ON_THE_WHOLE, NOT_MEASURED = " on the whole", "{of}no finite variance"
+"""Where a curve goes back somewhere; where a mean means nothing."""
 
 SUBJECTS: Mapping[str, str] = {
     "boundary": "the zero of {metric}",
@@ -345,7 +345,7 @@ ESTIMATES: Mapping[str, str] = {
     "predicted_boundary": "measured",
     "agreement": "mean difference (SD over seeds)",
     "relation": "rank correlation",
-    "r_squared": "R²",
+    "r_squared": "highest R²",
     "engines": "order",
     "trend": "slope",
     "best": "mean",
@@ -360,8 +360,8 @@ ESTIMATES: Mapping[str, str] = {
 }
 """What the column of estimates is called, by kind."""
 
-PER_DECADE, DIFFERENCE = " per factor of 10", "difference"
-"""Of a slope over a logarithmic axis; what a slope is from one value to the next."""
+PER_DECADE, DIFFERENCE, SPREAD = " per factor of 10", "difference", "spread of interpolations"
+"""Of a slope over a logarithmic axis; of one from a value to the next; of exact values, what an interval is."""
 IN_X = ("boundary", "inflection", "optimum", "predicted_boundary")
 """The kinds whose estimates are values of x; those of others are values of the metric, or have no unit."""
 

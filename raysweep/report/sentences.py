@@ -59,6 +59,7 @@ from raysweep.report.phrases import (
     NOT_MEASURED,
     NOTHINGS,
     NOUNS,
+    ON_THE_WHOLE,
     OTHERWISE,
     PER_METRIC,
     POWERS,
@@ -301,20 +302,22 @@ def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
     first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
     if monotone:
-        return [f"{name} {WAYS[way]} from {first} to {last}{besides}"]
+        back = ON_THE_WHOLE * bool(lines["back"].iloc[0])
+        return [f"{name} {WAYS[way]}{back} from {first} to {last}{besides}"]
     return [f"{name} is lowest, {first}, and highest, {last}{besides}"]
 
 
 def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
     """The same of several settings. lines: those of `ways`."""
-    counts, keys, named = lines["way"].value_counts(), [*lines][:-1], list[str]()
+    counts, keys, named = lines["way"].value_counts(), [*lines][:-2], list[str]()
     shares = [f" in {some_of(counts.iloc[0], len(lines), 'setting')}", *(f" in {count}" for count in counts[1:])]
     for way, share_of in zip(counts.index, shares, strict=True):
         where = [condition_words(one, workload) for one in conditions(lines, (lines["way"] == way).to_numpy(), keys)]
         named.append(f" for {' and '.join(where)}" if where else share_of)
     axis, forms = f" with {called(finding.x, workload)}" * alone, list[str]()
     for wheres, along in product((named, shares), (axis, "")):
-        begin, *others = (WAYS[Way(way)] for way in counts.index)
+        back = lines.groupby("way")["back"].any()
+        begin, *others = (WAYS[Way(way)] + ON_THE_WHOLE * bool(back[way]) for way in counts.index)
         parts = [begin + along, *others]
         forms.append("; ".join(verb + where for verb, where in zip(parts, wheres, strict=True)))
     if counts.index[0] in (Way.RISES, Way.FALLS) and len(counts) == 1:
@@ -342,10 +345,10 @@ def _answer_of_law(finding: Finding, workload: Workload) -> str:
             every_one = finding.table[finding.table["axis"] == axis]  # those without a law too
             turns, sides = True, [in_which(every_one, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
             error = ((table["high"] - table["low"]) / 2).median()
-            middles = table.groupby("outcome")["estimate"].median()[[Outcome.FALLS, Outcome.RISES]]
-            first, last = (
-                f"{name}^{text} {where}" for text, where in zip(alike(*middles, error=error), sides, strict=True)
-            )
+            ends = table.groupby("outcome")["estimate"].agg(["min", "max"]).loc[[Outcome.FALLS, Outcome.RISES]]
+            texts = alike(*ends.to_numpy().ravel(), error=error)
+            spans = ("…".join(dict.fromkeys(texts[k : k + 2])) for k in (0, 2))
+            first, last = (f"{name}^{span} {where}" for span, where in zip(spans, sides, strict=True))
             whole = f"{POWERS[Outcome.FALLS].format(first)}, {POWERS[Outcome.RISES].format(last)}"
             powers.append([whole, f"falls with {name} {sides[0]} and rises {sides[1]}"])
         else:

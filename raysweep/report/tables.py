@@ -12,11 +12,12 @@ from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.errors import printable
+from raysweep.fits.result import without_chance
 from raysweep.numbers import alike, interval_numbers, number, shared_decimals
 from raysweep.report.clauses import needed_words, outcome_words
 from raysweep.report.names import axis_label, called, capitalized, short, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import DIFFERENCE, ESTIMATES, IN_X, PER_DECADE
+from raysweep.report.phrases import DIFFERENCE, ESTIMATES, IN_X, PER_DECADE, SPREAD
 from raysweep.workloads.declaration import Workload
 
 Column = tuple[str, bool, list[str]]
@@ -212,10 +213,11 @@ def estimate_name(finding: Finding, workload: Workload) -> str:
 
 
 def estimate_head(finding: Finding, workload: Workload) -> str:
-    interval_of = (
-        f" [{100 * finding.level:g} % interval]" if finding.table[["low", "high"]].notna().any(axis=None) else ""
-    )
-    return f"{estimate_name(finding, workload)}{units(finding, workload)[1]}{interval_of}"
+    table, head = finding.table, f"{estimate_name(finding, workload)}{units(finding, workload)[1]}"
+    located = table[table["outcome"] == Outcome.LOCATED]
+    if "exact" in table and len(located) and without_chance(located).all():
+        return f"{head} [{SPREAD}]"
+    return head + f" [{100 * finding.level:g} % interval]" * bool(table[["low", "high"]].notna().any(axis=None))
 
 
 def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:

@@ -57,8 +57,8 @@ LONGEST_SETTING = 30
 """Characters of a line in the title of one of several panels side by side."""
 BEHIND = ", smaller than the marks"
 """What a caption says of error bars that are `hidden`."""
-SIDE_BY_SIDE = "Points at the same x stand side by side."
-"""What a caption says of points that are moved by `dodge`."""
+SIDE_BY_SIDE, SHIFT = "Points at the same x stand side by side.", 0.015
+"""What a caption says of points that are moved by `dodge`, and how far from one line to the next."""
 FLAT = 0.3
 """Of the height of a panel: curves that would be lower on a scale of y shared by all panels get one of their own."""
 
@@ -142,11 +142,12 @@ def hidden(axis: Any, low: np.ndarray, high: np.ndarray, size: float) -> bool:
 
 
 def dodge(spots: np.ndarray, count: int, logarithmic: bool) -> np.ndarray:
-    """Small horizontal shifts, so that error bars of several lines do not overlap."""
+    """Small horizontal shifts, so that error bars of several lines do not overlap: at most `SHIFT` of the axis from one
+    line to the next."""
     if len(spots) < 2 or count < 2:
         return np.zeros(count)
-    step = np.min(np.diff(np.log(spots) if logarithmic else spots))
-    return np.linspace(-1, 1, count) * min(0.25, 0.04 * count) * step
+    steps = np.diff(np.log(spots) if logarithmic else spots)
+    return np.linspace(-1, 1, count) * min(min(0.25, 0.04 * count) * steps.min(), SHIFT / 2 * (count - 1) * steps.sum())
 
 
 def colours(values: Sequence[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ from raysweep.fits.result import without_chance
 from raysweep.report.figures import drawing, scales
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import axis_label, called, unit_of
-from raysweep.report.phrases import LAWS, MOVED, OUTCOMES
+from raysweep.report.phrases import LAWS, MOVED, OUTCOMES, SPREAD
 from raysweep.workloads.declaration import Workload
 
 AT = {**PLACES, Outcome.IMPROVES: "low", Outcome.DEGRADES: "high"}
@@ -101,7 +101,7 @@ def draw_places(plot: PlacesPlot, finding: Finding, workload: Workload) -> tuple
     joined = any((line.table["outcome"] == Outcome.LOCATED).sum() > 1 for line in every)
     look = {"linestyle": "-" if joined else "none"}
     located = [without_chance(line.table)[line.table["outcome"] == Outcome.LOCATED] for line in every]
-    bars = "spread of interpolations" if all(map(np.all, located)) else f"{100 * finding.level:g} % intervals"
+    bars = SPREAD if all(map(np.all, located)) else f"{100 * finding.level:g} % intervals"
     nothing = list(dict.fromkeys(OUTCOMES[one] for one in outcomes if has_none(one)))
     entries = [
         Outcome.LOCATED in outcomes
