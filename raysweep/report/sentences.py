@@ -321,8 +321,8 @@ def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *,
         parts = [begin + along, *others]
         forms.append("; ".join(verb + where for verb, where in zip(parts, wheres, strict=True)))
     if counts.index[0] in (Way.RISES, Way.FALLS) and len(counts) == 1:
-        last = finding.table[finding.x].dropna().max()
-        ends = finding.table.loc[finding.table[finding.x] == last, "estimate"]
+        measured = finding.table.dropna(subset="estimate")
+        ends = measured.loc[measured[finding.x] == measured[finding.x].max(), "estimate"]
         reach = " to ".join(dict.fromkeys(alike(ends.min(), ends.max())))
         forms = [f"{forms[0]}, reaching {reach}{unit_of(finding.metric, workload)}", *forms]
     return [f"{called(finding.metric, workload)} {form}" for form in forms]
