@@ -119,8 +119,7 @@ def read(
     frame, cells, statuses = frame[~again], cells[~again], statuses[~again]
     if repeats and not seed:
         _check_listed_once(frame[np.isfinite(values.loc[frame.index, first])], [*directions])
-    places = _shuffled(frame[[*settings, *directions]].assign(sweep=name), cells)
-    seeds = _seeds(frame, cells, used, seed, repeats, places)
+    seeds = _seeds(frame, cells, used, seed, repeats, name)
     along = setting.loc[frame.index, [axis.name for axis in varied if axis.role == "axis" and axis.kind != "str"]]
     apart = [name for name in along if (along[name].groupby(seeds).nunique() == 1).all()]
     if apart and seeds.duplicated().any() and seeds.groupby(cells).nunique().max() > 1:  # no draw goes along these axes
@@ -215,11 +214,11 @@ def _shuffled(frame: pd.DataFrame, cells: pd.Series) -> pd.Series:
 
 
 def _seeds(
-    frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str | None, repeats: bool, places: pd.Series
+    frame: pd.DataFrame, cells: pd.Series, used: Sequence[str], seed: str | None, repeats: bool, name: str
 ) -> pd.Series:
     """The seed of each run. Raises InputError if several runs of a cell have the same. used: columns with a role.
-    places: the seeds of runs whose own ones are not there, or only number them."""
-    seeds = places
+    name: of the sweep: draws of two sweeps are no pairs either."""
+    told_by = frame[[column for column in used if column != seed]].assign(sweep=name)
     if seed is not None:
         numbers_in(frame[seed], seed)
         seeds = pd.to_numeric(frame[seed], errors="coerce") + 0  # also of booleans
@@ -227,8 +226,10 @@ def _seeds(
         if not whole.all():
             raise InputError(seed, f"expected whole numbers of at least 0, got {number(seeds[~whole].iloc[0])}")
         if seeds.is_unique and cells.nunique() > 1:
-            return places  # the seeds number the runs: no draw is shared by two cells
+            return _shuffled(told_by, cells)  # the seeds number the runs: no draw is shared by two cells
         seeds = seeds.astype(np.int64)
+    else:
+        seeds = _shuffled(told_by, cells)
     alike = pd.DataFrame({"cell": cells, "seed": seeds if seed or repeats else 0})
     if (several := alike.duplicated(keep=False)).any():
         same = frame[(alike == alike[several].iloc[0]).all(axis=1)]

@@ -133,7 +133,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
             by = (rows["last"] - rows["first"]).abs()
             slope = f" (by {' to '.join(dict.fromkeys(alike(by.min(), by.max(), error=group.error)))})" * (size < BRIEF)
     means = called(finding.metric, workload) if finding.question else "means"
-    fall = fall_words(finding)
+    fall, highest = fall_words(finding), facts.get("turn") == "maximum"
     difference = f"mean difference {place_words(finding, group, workload, size)}"
     if group.count > 1:
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
@@ -142,7 +142,7 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
-        "extreme": "highest" if (highest := facts.get("turn") == "maximum") else "lowest",
+        "extreme": "highest" if highest else "lowest",
         "fall": f" (then {WAYS[Way.FALLS if highest else Way.RISES]} by {fall})" * bool(fall and size in (0, BRIEF)),
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",

@@ -47,7 +47,8 @@ def run(question: Question) -> Finding:
     whole = judged(whole, question.level)
     whole["closed_form"] = [course(grid_theory(part, x, metric)[1]) for _, part in parts]
     slopes = [theory_slope(part, x, metric, log) for _, part in parts]
-    ends = (finite[finite > 0] if log else finite)[[0, -1]].tolist() if len(finite) else []
+    fitted = finite[finite > 0] if log else finite
+    ends = fitted[[0, -1]].tolist() if len(fitted) > 1 else []
     settings = [
         {**setting(row, slope, keys, finite), **means_at(ends, part, x, metric)}
         for row, slope, (_, part) in zip(whole.to_dict("records"), slopes, parts, strict=True)
@@ -57,7 +58,7 @@ def run(question: Question) -> Finding:
         settings,
         keys,
         meanings=question.words,
-        facts={"logarithmic": log, "ends": ends, "two_values": len(finite) == 2},
+        facts={"logarithmic": log, "ends": ends, "two_values": len(fitted) == 2},
         tables={f"{question.name}_trends": whole},
         plots=lambda: curves_plot(question, metric, x, keys, f"{question.name}_curves"),
     )
