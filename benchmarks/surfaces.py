@@ -30,9 +30,9 @@ those that are located, and as a ratio to that of an oracle who knows the family
 in each slice, whose level and size are unknown too). A ratio of 3 was asked for; only large noise comes near it. With
 little noise an oracle's width goes to 0, and ours to what a curve may do between two values of the grid. From where a
 cliff stands an oracle even knows the best value. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth
-families are covered in more than they say. A hinge (level on one side, steep on the other) and the edge of stability
-are best at their bend, which smooth draws miss: most draws are moved towards it (`MOVED`; `STRAIGHT` tells a bend from
-a wall farther away). A hinge is covered least all the same.
+families are covered in more than they say. Kinks, a hinge (level on one side, steep on the other) and the edge of
+stability are best at their bend, which smooth draws miss: most draws are moved towards it (`MOVED`; `STRAIGHT` tells a
+bend from a wall farther away). Where one side is nearly level they are covered least all the same.
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
 curves and too small for kinks, in the same measure as intervals are.
@@ -45,10 +45,12 @@ SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": lambda u: np.exp(0.6 * u) - 0.6 * u - 1,
     "cliff": lambda u: 0.15 * u**2 + np.exp(4 * (u - 2.2)),
     "knee": lambda u: np.where(u < 0, 0.25 * np.abs(u), 1.2 * u) + 0.15 * u**2,
+    "kink": lambda u: np.where(u < 0, -0.5, 1.0) * u,
     "cusp": lambda u: np.sqrt(u**2 + 0.05) - np.sqrt(0.05),
     "plateau": lambda u: 1 - np.exp(-0.5 * u**2),
     "asymmetric": lambda u: np.where(u < 0, 0.08, 0.5) * u**2,
     "hinge": lambda u: np.where(u < 0, -0.05, 0.8) * u,
+    "steep fall, weak rise": lambda u: np.where(u < 0, -1.5, 0.1) * u,
     "edge of stability": lambda u: np.where(u < 0, 0.02 * u**2, np.expm1(np.clip(u, 0, 9))),
 }
 """The loss above its lowest value, at 0, over octaves from the best value."""

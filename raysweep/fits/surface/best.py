@@ -152,10 +152,10 @@ def _read(
         estimate = low = high = np.nan
     elif status == Status.CENSORED_HIGH:
         down, *_ = _up_to_the_line(-points[::-1], heights[:, ::-1], -points[alike][0], gap, cap)
-        estimate, low, high = np.nan, min(low, float(points[alike][0] - np.median(down))), np.inf
+        estimate, low, high = np.nan, min(low, float(points[alike][0] - np.quantile(down, 1 - tail))), np.inf
     elif status == Status.CENSORED_LOW:
         up, *_ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
-        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.median(up)))
+        estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.quantile(up, 1 - tail)))
     regret = _regret(surface, s, f)
     chosen = int(regret.mean(0).argmin())
     return Best(
@@ -191,9 +191,10 @@ def _towards_kinks(
 ) -> np.ndarray:
     """How far the places of draws are moved, most of them, to a kink where one side is much steeper than the other.
 
-    Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend. It lies no farther
-    than where the line of the steep side meets the level of the lowest point, if the curve is convex there. Where the
-    other side ends too near, nothing is moved.
+    Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend, about in proportion
+    to the contrast of the slopes: a smooth slope averages both sides. The bend is no farther than where the line of the
+    steep side meets the level of the lowest point, if the curve is convex there. Where the other side ends too near,
+    nothing is moved.
     """
     rooms, slopes, straight = zip(
         *(_up_to_the_line(side * points[::side], heights[:, ::side], side * place, gap, cap) for side in (-1, 1)),
@@ -203,7 +204,7 @@ def _towards_kinks(
     above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
     room = np.where(contrast > 0, rooms[1] * straight[1] * below, -rooms[0] * straight[0] * above)
     moved = rng.random(len(place)) < MOVED
-    return np.asarray(moved * contrast**2 * room * np.sqrt(rng.random(len(place))))
+    return np.asarray(moved * np.abs(contrast) * room * np.sqrt(rng.random(len(place))))
 
 
 def _up_to_the_line(
