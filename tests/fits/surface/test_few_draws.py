@@ -159,8 +159,8 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
     turning = table[table["turns"]]
     assert 0.93 <= summary(turning, []).iloc[0]["coverage"] <= 0.99
     coverage = summary(turning, ["shape"]).set_index("shape")["coverage"]
-    assert coverage.drop("hinge").min() >= 0.9
-    assert coverage["hinge"] >= 0.7  # 0.5 by smooth draws alone
+    assert coverage.drop(["hinge", "steep fall, weak rise"]).min() >= 0.9
+    assert coverage[["hinge", "steep fall, weak rise"]].min() >= 0.8  # 0.5 by smooth draws alone
     assert table.loc[~table["turns"], "located"].mean() <= 0.03
 
 
