@@ -52,9 +52,9 @@ WEAK = 0.3
 """The size of a rank correlation below which it says little."""
 STAY = 5
 """Of so many settings places move along an axis although in one of them that is not clear."""
-ENDS, NAMING, BRIEF = -1, 2, 4
+ENDS, NAMING, BRIEF, SIZES = -1, 2, 4, 6
 """The size of intervals alone; those from which on a place does not say at which values of an axis it lies, and not
-even that it changes."""
+even that it changes; and in how many lengths it is said."""
 
 
 def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:

@@ -9,25 +9,24 @@ from functools import cache, reduce
 from itertools import product
 
 import numpy as np
-import pandas as pd
 
-from raysweep.analyses.counts import Group, Way, conditions, groups_of, unmeasured, ways, within
+from raysweep.analyses.counts import Group, conditions, groups_of, within
 from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
-from raysweep.numbers import alike, digits_for, interval, number
-from raysweep.phrases import counted, some_of
+from raysweep.numbers import interval, number
+from raysweep.phrases import counted
 from raysweep.report.clauses import (
     BRIEF,
     ENDS,
     NAMING,
+    SIZES,
     as_said,
     between_words,
     brief_words,
     clause,
     condition_words,
     either,
-    in_which,
     moving_words,
     needed_words,
     of_each,
@@ -36,43 +35,15 @@ from raysweep.report.clauses import (
     theory_words,
     which,
 )
-from raysweep.report.names import (
-    as_called,
-    called,
-    capitalized,
-    listed,
-    setting,
-    settings,
-    short,
-    unit_of,
-    what_differs,
-)
+from raysweep.report.names import as_called, called, capitalized, settings, short, what_differs
 from raysweep.report.notes import title
-from raysweep.report.phrases import (
-    BEST_PLACES,
-    BOUNDS,
-    CLAUSES,
-    EDGES,
-    ESTIMATES,
-    FURTHER,
-    LEADING,
-    NOT_MEASURED,
-    NOTHINGS,
-    NOUNS,
-    ON_THE_WHOLE,
-    OTHERWISE,
-    PER_METRIC,
-    POWERS,
-    REST,
-    WAYS,
-)
+from raysweep.report.phrases import BEST_PLACES, BOUNDS, EDGES, ESTIMATES, FURTHER, NOTHINGS, NOUNS, PER_METRIC, REST
+from raysweep.report.sentences_by_kind import MOST, along_axis, fitting, longer, of_law, of_pair, of_search, unique
 from raysweep.workloads.declaration import Workload
 
-MOST = 25
-"""Words of a sentence."""
 AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
-SIZES, DETAILS = 6, 6
-"""In how many lengths a place is said, see `place_words`, and what others say, see `_others`."""
+DETAILS = 6
+"""In how many lengths it is said what others say, see `_others`."""
 LEFT_OUT, SCATTERED = 0.1, 3
 """Others that are at most this share of all settings may be left out beside how many the leading ones are; and fewer
 than half of them that differ from one another, if they are so many."""
@@ -90,9 +61,9 @@ def sentence(finding: Finding, workload: Workload) -> str:
     text = ""
     for k, one in enumerate(parts):
         answer = _answer(one, workload, (MOST - len(text.split())) // min(len(parts) - k, 2))
-        text = _longer(text, answer, "; {}") if text else answer
+        text = longer(text, answer, "; {}") if text else answer
     asked = f"{title(finding, workload)} " if not finding.question and undecided(finding) else ""
-    return _fitting(f"{asked}{capitalized(text)}.", f"{capitalized(text)}.")
+    return fitting(f"{asked}{capitalized(text)}.", f"{capitalized(text)}.")
 
 
 def undecided(finding: Finding) -> bool:
@@ -114,17 +85,17 @@ def _by_metric(finding: Finding) -> list[Finding]:
 def _answer(finding: Finding, workload: Workload, most: int) -> str:
     """The answer of a finding that is no function of the user and has a setting, if possible in so many words."""
     if finding.kind == "search":
-        return _answer_of_search(finding, workload)
+        return of_search(finding, workload)
     if finding.kind == "law":
         if (finding.table["outcome"] != Outcome.UNDECIDED).any():
-            return _answer_of_law(finding, workload)
+            return of_law(finding, workload)
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
-        return _answer_of_pair(finding, workload)
+        return of_pair(finding, workload)
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
-    if finding.kind == "curves" and (forms := _along(finding, workload, alone=most == MOST)):
+    if finding.kind == "curves" and (forms := along_axis(finding, workload, alone=most == MOST)):
         along = next((form for form in forms if len(form.split()) <= most), forms[-1])
-        return reduce(lambda text, said: text if text != along else _longer(text, said, "; {}"), theory, along)
+        return reduce(lambda text, said: text if text != along else longer(text, said, "; {}"), theory, along)
     lead, *others = sorted(groups_of(finding), key=lambda group: _order(group, finding))
     others.sort(key=lambda group: group.outcome != Outcome.LOCATED)  # a place says more than how many have none
     if SCATTERED <= len(others) == len(finding.table) - lead.count < len(finding.table) / 2:
@@ -147,7 +118,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         at += f" and {counted(lead.count - 1, 'other')}" * (lead.count > 1 and bool(at))
         fewer = ["".join(words[:count]) for count in range(len(words), -1, -1)]
         forms = [f"{first} at {at}" * bool(at) or first for first in begin]
-        return _fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
+        return fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
     extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
     but = "but " * bool(lead.drive and lead.drive.one_way)  # a bound is an exception from how places move
     rest = cache(lambda first: _others(first, others, finding, workload, but))
@@ -168,7 +139,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
                 text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
-    text = _fitting(*(first + at for first in brief for at in wheres[0]))
+    text = fitting(*(first + at for first in brief for at in wheres[0]))
     plain = f"{brief[0]} in {lead.count:,} of {len(finding.table):,}"
     return _cut(unique(text, text if which(finding, lead, workload) else plain), others, rest(text)[-2])
 
@@ -186,12 +157,7 @@ def _cut(texts: Sequence[str], others: Sequence[Group], parts: Sequence[str]) ->
         for kept in range(len(parts), -1, -1)
         for text in texts
     )
-    return _fitting(*shortened, texts[0])
-
-
-def unique(*texts: str) -> list[str]:
-    """The texts without repeats."""
-    return list(dict.fromkeys(texts))
+    return fitting(*shortened, texts[0])
 
 
 def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[list[str]]:
@@ -264,134 +230,6 @@ def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
     return f" (only {either(words) if words else condition_words(common, workload)})"
 
 
-def _answer_of_search(finding: Finding, workload: Workload) -> str:
-    """The best configuration of a search, which axes carry the variance, and what is not told from it."""
-    facts = finding.facts
-    finding = replace(finding, table=finding.table.head(1))
-    first = finding.table.iloc[0]
-    sure = " (one run, no interval)" if facts.get("one_draw") else ""
-    text = _fitting(f"{clause(finding, groups_of(finding)[0], workload)}{sure}", "found")
-    leading = {name: share for name, share in facts["shares"].items() if share >= LEADING}
-    at = {name: f"{called(name, workload)} {number(first[name], 3)}" for name in facts["axes"] if pd.notna(first[name])}
-    whole, main = (", ".join(at[name] for name in names if name in at) for names in (at, leading or at))
-    alike, most = facts["alike"], " and ".join(called(name, workload) for name in leading)
-    others = f"; {counted(alike, 'other')} of {facts['configurations']} cannot be told from it" if alike else ""
-    shares = " and ".join(f"{called(name, workload)} {100 * share:.0f} %" for name, share in leading.items())
-    matters = [f"; share of the variance: {shares}", f"; {most} matter{'s' * (len(leading) == 1)} most"] * bool(leading)
-    forms = (f"{text}{f' at {at}' * bool(at)}{others}{more}" for at in (whole, main) for more in (*matters, ""))
-    return _fitting(*forms, text)
-
-
-def _along(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
-    """How a measured metric changes along its axis, the longest form first: between what and what, or in which settings
-    it rises, falls, or turns. Empty if that is not measured, or not clear in any setting. alone: whether the sentence
-    is of this metric alone."""
-    lines, x = ways(finding), finding.x
-    if lines.empty or (lines["way"] == Way.UNCLEAR).all():
-        return []
-    lost = unmeasured(finding)
-    besides = f"; {NOT_MEASURED.format(of='')} for {either(listed(x, lost, workload))}" if lost else ""
-    if len(lines) > 1:
-        return [form + besides for form in _along_several(lines, finding, workload, alone=alone)]
-    table = finding.table[~finding.table[x].isin(lost)].sort_values(x)
-    name, way = called(finding.metric, workload), lines["way"].iloc[0]
-    monotone = way in (Way.RISES, Way.FALLS)
-    rows = table.index[[0, -1]] if monotone else [table["estimate"].idxmin(), table["estimate"].idxmax()]
-    unit, ends = unit_of(finding.metric, workload), table.loc[rows, "estimate"]
-    digits = digits_for(ends.abs().max(), np.ptp(ends))  # in which they differ
-    pairs = zip([f"{number(value, digits)}{unit}" for value in ends], table.loc[rows, x], strict=True)
-    first, last = (f"{value} at {setting(x, place, workload)}" for value, place in pairs)
-    if monotone:
-        back = ON_THE_WHOLE * bool(lines["back"].iloc[0])
-        return [f"{name} {WAYS[way]}{back} from {first} to {last}{besides}"]
-    return [f"{name} is lowest, {first}, and highest, {last}{besides}"]
-
-
-def _along_several(lines: pd.DataFrame, finding: Finding, workload: Workload, *, alone: bool) -> list[str]:
-    """The same of several settings. lines: those of `ways`."""
-    counts, keys, named = lines["way"].value_counts(), [*lines][:-2], list[str]()
-    shares = [f" in {some_of(counts.iloc[0], len(lines), 'setting')}", *(f" in {count}" for count in counts[1:])]
-    for way, share_of in zip(counts.index, shares, strict=True):
-        where = [condition_words(one, workload) for one in conditions(lines, (lines["way"] == way).to_numpy(), keys)]
-        named.append(f" for {' and '.join(where)}" if where else share_of)
-    axis, forms = f" with {called(finding.x, workload)}" * alone, list[str]()
-    for wheres, along in product((named, shares), (axis, "")):
-        back = lines.groupby("way")["back"].any()
-        begin, *others = (WAYS[Way(way)] + ON_THE_WHOLE * bool(back[way]) for way in counts.index)
-        parts = [begin + along, *others]
-        forms.append("; ".join(verb + where for verb, where in zip(parts, wheres, strict=True)))
-    if counts.index[0] in (Way.RISES, Way.FALLS) and len(counts) == 1:
-        measured = finding.table.dropna(subset="estimate")
-        ends = measured.loc[measured[finding.x] == measured[finding.x].max(), "estimate"]
-        reach = " to ".join(dict.fromkeys(alike(ends.min(), ends.max())))
-        forms = [f"{forms[0]}, reaching {reach}{unit_of(finding.metric, workload)}", *forms]
-    return [f"{called(finding.metric, workload)} {form}" for form in forms]
-
-
-def _answer_of_law(finding: Finding, workload: Workload) -> str:
-    """The product of powers of the laws, between what their exponents lie, and how often they forecast rightly."""
-    workload, facts = as_called(finding, workload), finding.facts
-    keys = [key for key in finding.keys if key != "axis"]
-    laws = finding.table[finding.table["outcome"] != Outcome.UNDECIDED]
-    count, every = (len(table) // len(facts["over"]) for table in (laws, finding.table))
-    others = " and ".join(workload.symbol(key) or called(key, workload) for key in keys)
-    one_axis = finding.table[finding.table["axis"] == facts["over"][0]]
-    which_open = unique(in_which(one_axis, Outcome.UNDECIDED, keys, workload), f"in {every - count}")
-    rests = [f"; undecided {which}" for which in which_open] if count < every else [""]
-    powers, turns = list[list[str]](), False
-    for axis, table in laws.groupby("axis", sort=False):
-        name, ways_of = called(str(axis), workload), table["outcome"].unique()
-        if {Outcome.RISES, Outcome.FALLS} <= set(ways_of):
-            every_one = finding.table[finding.table["axis"] == axis]  # those without a law too
-            turns, sides = True, [in_which(every_one, way, keys, workload) for way in (Outcome.FALLS, Outcome.RISES)]
-            error = ((table["high"] - table["low"]) / 2).median()
-            ends = table.groupby("outcome")["estimate"].agg(["min", "max"]).loc[[Outcome.FALLS, Outcome.RISES]]
-            texts = alike(*ends.to_numpy().ravel(), error=error)
-            spans = ("…".join(dict.fromkeys(texts[k : k + 2])) for k in (0, 2))
-            first, last = (f"{name}^{span} {where}" for span, where in zip(spans, sides, strict=True))
-            whole = f"{POWERS[Outcome.FALLS].format(first)}, {POWERS[Outcome.RISES].format(last)}"
-            powers.append([whole, f"falls with {name} {sides[0]} and rises {sides[1]}"])
-        else:
-            (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.LOCATED), x=""))
-            form = POWERS[ways_of[0] if len(ways_of) == 1 else Outcome.UNCLEAR]
-            power = [place_words(finding, group, workload, size, f"{name}^") for size in (0, SIZES)]
-            if len(table) > 1:  # from the least to the largest exponent
-                low, high = alike(group.low, group.high, error=group.error)
-                power = [" to ".join(unique(f"{name}^{low}", f"{name}^{high}"))] * 2
-            powers.append([form.format(text) for text in power])
-    some = [f" in {some_of(count, every, f'setting of {others}')}", f" in {count} of {every} {others}"]
-    of_all = [share + rest for rest in rests for share in some] if others and not turns else rests
-    marks = " and " if len(powers) == 2 and not turns else ", "
-    said = [f"the best {called(finding.x, workload)} {marks.join(some)}" for some in zip(*powers, strict=True)]
-    text = _fitting(*(first + at for first in said for at in of_all), *said, "found")
-    if out := facts.get("largest_out"):
-        first = called(facts["over"][0], workload)
-        held = f"{out['inside']} of {out['of']} {'lies' if out['inside'] == 1 else 'lie'}"
-        text = _longer(text, f"{held} as forecast at the largest values of {first}", "; {}")
-    return text
-
-
-def _answer_of_pair(finding: Finding, workload: Workload) -> str:
-    workload, texts = as_called(finding, workload), list[str]()
-    forms = {**{one: OTHERWISE[one] for one in BOUNDS}, **CLAUSES["optimum"]}
-    for of, size in ((f" for {called(finding.metric, workload)}", 0), ("", 0), ("", SIZES)):
-        parts = list[str]()
-        for axis, table in finding.table.groupby("axis", sort=False):
-            part = replace(finding, table=table, x=str(axis), keys=finding.keys[:-1])
-            groups = groups_of(part)
-            group = next((one for one in groups if one.outcome == Outcome.LOCATED), None)
-            name, whose = called(part.x, workload), of * (not parts)
-            text = f"the best {name}{whose} is {place_words(part, group, workload, size) if group else 'not found'}"
-            if len(groups) == 1 and (said := forms.get(groups[0].outcome)) and not group:
-                of_which = {"it": f"the best {name}{whose}", "place": place_words(part, groups[0], workload, SIZES)}
-                text = said.format(x=name, for_metric=whose, metric=called(finding.metric, workload), **of_which)
-            if group and len(table) > 1:
-                text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"
-            parts.append(text)
-        texts += ["; ".join(parts)]
-    return _fitting(*texts, parts[0], "found")
-
-
 def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
     """The place of a group: first the best, then places if a third of settings have one, a sixth if with bounds most of
     them are known, any if most others are not clear, then the most frequent, of equals what is clear."""
@@ -401,16 +239,6 @@ def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
     located = group.outcome == Outcome.LOCATED and group.count >= least
     rank = {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
     return rank, -group.count, group.outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED)
-
-
-def _fitting(*texts: str) -> str:
-    return next((text for text in texts if len(text.split()) <= MOST), texts[-1])
-
-
-def _longer(text: str, addition: str, form: str) -> str:
-    """The text with the addition, if there is one and both together are short enough."""
-    longer = text + form.format(addition)
-    return longer if addition and len(longer.split()) <= MOST else text
 
 
 def _all_need(finding: Finding, workload: Workload) -> str:

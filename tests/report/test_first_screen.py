@@ -17,7 +17,8 @@ from raysweep.report.first_tables import first_table
 from raysweep.report.names import in_short
 from raysweep.report.notes import headings_of
 from raysweep.report.phrases import CLAUSES
-from raysweep.report.sentences import MOST, sentence
+from raysweep.report.sentences import sentence
+from raysweep.report.sentences_by_kind import MOST
 from raysweep.report.tables import table_of, with_intervals
 from raysweep.workloads.declaration import Metric
 
