@@ -35,8 +35,8 @@ FURTHER = (
 )
 """What the table of a finding has of a fit after the columns of all findings: the distance to theory in its errors,
 the draws, what would halve the interval (so many draws in all, so many more values of x between two of them), of a
-surface the value of least expected regret with that regret, and of a turn with given errors the first value, the fall
-from the best one to the last, and p of no turn."""
+surface the value of least expected regret with that regret, whether a place is exact if some are, and of a turn with
+given errors the first value, the fall from the best one to the last, and p of no turn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +179,7 @@ def _rows(
     closed = _closed(question, edges) if not one_of_two else (Outcome.BEYOND_LOW, Outcome.BEYOND_HIGH)
     seeds = int(rows.groupby([x, *keys], dropna=False)["seed"].nunique().max()) if len(rows) else 0  # of a cell
     lines = [f"{part} {name}" for name in question.lines for part in ("z", "excluded")]
+    whole = whole.drop(columns=["exact"] * ("exact" in whole and not whole["exact"].any()))
     names = [*keys, "reason", "estimate", "low", "high", *(name for name in (*FURTHER, *lines) if name in whole)]
     out = []
     for row, wide in zip(whole.to_dict("records"), too_wide(question, whole, stops), strict=True):
