@@ -1,6 +1,6 @@
 """How often the pooled error of a single run covers.
 
-{ python -m benchmarks.single_runs; python -m benchmarks.best_cells; } > raysweep/fits/surface/RUN_ERRORS.md
+{ for name in single_runs best_cells single_effects; do python -m benchmarks.$name; done; } > RUN_ERRORS.md
 
 And how often zeros that are read with this error are covered.
 """

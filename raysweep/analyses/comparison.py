@@ -10,8 +10,10 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import NOTHING, Finding, Needed, Nothing, Outcome, Plot, as_table
 from raysweep.analyses.outcomes import side, takes
 from raysweep.analyses.prepared import lost_cells
+from raysweep.analyses.question import Question
 from raysweep.analyses.rows import all_keys, groups, heavy_rows, parameters_of, places_on, varying
 from raysweep.analyses.series import CurvesPlot, laid_out, plain_series
+from raysweep.analyses.single_runs import degrees_of, method_of, with_errors
 from raysweep.fits.comparison import HIGHER, LOWER, Overall, over_cells, paired, per_cell
 from raysweep.lazy import pd
 from raysweep.space.analyses import metrics_of, opened
@@ -23,7 +25,7 @@ ENDS = (("here", "left"), ("there", "right"))
 
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding:
     """The mean difference of each sweep and the first one, for all metrics that the analyses name,
-    else all with a closed form, else all.
+    else all with a closed form, else all. Where runs have errors of their own (`with_errors`), seeds do not matter.
 
     One row per sweep and metric: estimate is the mean over cells, formed in each draw first; cells, draws, smallest,
     largest, higher and lower (of how many cells the difference is clear after Holm's correction), alone_here and
@@ -33,37 +35,44 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     """
     first, *others = design.names
     rows, plots = list[dict[str, Any]](), list[Plot]()
-    tables, reasons = dict[str, pd.DataFrame](), dict[str, Nothing]()
+    tables, reasons, method = dict[str, pd.DataFrame](), dict[str, Nothing](), dict[str, str]()
     parameters, measured = parameters_of(frame, workload), [one.name for one in workload.metrics if one.name in frame]
     with_theory = [name for name in measured if f"{name}_theory" in frame]
     metrics = [name for name in design.metrics() if name in measured] or with_theory or measured
-    one = frame[frame["sweep"].astype(str) == first]
+    frame = frame.assign(sweep=frame["sweep"].astype(str))
+    of_cell = list(dict.fromkeys([*varying(parameters, frame), "sweep"]))
+    asked = {metric: Question(frame, {"metric": metric}, workload, KIND, design) for metric in metrics}
+    errors = {metric: with_errors(question, of_cell) for metric, question in asked.items()}
+    seeds = {name: set(frame.loc[frame["sweep"] == name, "seed"]) for name in design.names}
     for place, name in enumerate(others, 1):
-        other = frame[frame["sweep"].astype(str) == name]
         differing = Design((design.spaces[0], design.spaces[place])).between()
         same = [parameter for parameter in parameters if parameter not in differing]
-        cells = one[same].drop_duplicates().merge(other[same].drop_duplicates(), on=same, how="outer", indicator="in")
-        seeds_differ = set(one["seed"]).isdisjoint(other["seed"])
-        if seeds_differ or not (cells["in"] == "both").any():
-            reasons[name] = Nothing.NO_SEED_SHARED if seeds_differ else Nothing.NO_CELL_SHARED
+        here, there = (frame.loc[frame["sweep"] == each, same].drop_duplicates() for each in (first, name))
+        cells = here.merge(there, on=same, how="outer", indicator="in")
+        comparable = [one for one in metrics if errors[one][1] or not seeds[first].isdisjoint(seeds[name])]
+        if not comparable or not (cells["in"] == "both").any():
+            reasons[name] = Nothing.NO_CELL_SHARED if comparable else Nothing.NO_SEED_SHARED
             continue
         alone = {f"alone_{end}": int((cells["in"] == f"{side}_only").sum()) for end, side in ENDS}
-        for metric in metrics:
-            usable = [part[~heavy_rows(part, metric, workload)] for part in (one, other)]
-            pairs = paired(usable[0], usable[1], same, metric)
+        for metric in comparable:
+            rows_of, error = errors[metric]
+            parts = [rows_of[rows_of["sweep"] == each] for each in (first, name)]
+            usable = [part[~heavy_rows(part, metric, workload)] for part in parts]
+            pairs = paired(usable[0], usable[1], same, metric, error)
             if not len(pairs):
                 continue
-            table = per_cell(pairs, same)
+            table = per_cell(pairs, same, error=error, degrees=degrees_of(error))
             x, keys = axes_of(table, metric, design, workload)
             stem = f"{KIND}_{metric}" if len(others) == 1 else f"{KIND}_{name}/{metric}"
             tables[stem] = table[[*keys, *([x] if x else []), *table.columns[len(same) :]]]
-            rows.append({"sweep": name, "metric": metric, **row(table, over_cells(pairs, same)), **alone})
+            rows.append({"sweep": name, "metric": metric, **row(table, over_cells(pairs, same, error=error)), **alone})
+            method |= method_of(error)
             if x:
                 plots.append(difference_plot(stem, table, x, keys, metric, design, workload))
     if others and not rows and not reasons:
         reasons[others[0]] = Nothing.MOST_LOST
     lost = lost_cells(frame, metrics, design, workload)
-    facts: dict[str, Any] = {"first": first, "not_compared": reasons, **({"lost": lost} if lost else {})}
+    facts: dict[str, Any] = {"first": first, "not_compared": reasons, **({"lost": lost} if lost else {}), **method}
     if not rows:
         facts |= {NOTHING: next(iter(reasons.values())), "about": ""}
     keys = ["sweep", "metric"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import is_exact, is_logarithmic
+from raysweep.fits.surface.posterior import DEGREES
 from raysweep.fits.surface.single_runs import COUNT, axis_of, cell_values, drawn_together, run_errors
 from raysweep.fits.surface.slice_places import has_few_draws
 from raysweep.space.search_options import IMPORTED
@@ -19,30 +20,54 @@ if TYPE_CHECKING:
 ERROR_OF_RUN = "_error_of_run"
 
 
-def has_single_runs(question: Question, x: str, by: Sequence[str]) -> bool:
+def has_single_runs(question: Question, keys: Sequence[str]) -> bool:
     """Whether the runs were made elsewhere with one per cell, so that each is taken to err on its own, and are enough
-    to show how much. (Of a sweep with one seed nothing says how far this seed moves all its cells.)"""
+    to show how much. (Of a sweep with one seed nothing says how far this seed moves all its cells.) keys: what tells
+    cells apart."""
     rows, metric = question.rows, question.metric
     elsewhere = all(IMPORTED in (space.get("search") or {}) for space in question.design.spaces)
     if not elsewhere or not question.design.spaces or rows.duplicated(["sweep", "cell"]).any():
         return False
-    return has_few_draws(rows, x, metric, by) and not is_exact(rows, metric)
+    return has_few_draws(rows, keys[-1], metric, keys[:-1]) and not is_exact(rows, metric)
 
 
-def with_errors(question: Question, x: str, by: Sequence[str]) -> tuple[pd.DataFrame, str | None]:
-    """(the rows, the column of their standard errors): the given ones, or those of single runs; None without either."""
+def method_of(error: str | None) -> dict[str, str]:
+    """The fact that says where intervals come from if runs have standard errors. error: of `with_errors`."""
+    return {"method": "run_errors"} if error else {}
+
+
+def degrees_of(error: str | None) -> float:
+    """The degrees of freedom of Student's t that errors of runs follow: given ones are normal."""
+    return DEGREES if error == ERROR_OF_RUN else np.inf
+
+
+def with_errors(question: Question, keys: Sequence[str], *, in_log: bool = False) -> tuple[pd.DataFrame, str | None]:
+    """(the rows, the column of their standard errors): the given ones, or those of single runs; None without either.
+
+    keys: what tells cells apart. in_log: the metric is read in log, where all its values must be above 0. Errors are in
+    its own units still. They are read off slices along the key with the most values.
+    """
     rows, metric = question.rows, question.metric
-    given = question.error_in(rows)
-    if given or not has_single_runs(question, x, by):
-        return rows, given
+    if given := question.error_in(rows):  # the scatter of several runs says more
+        return rows, given if rows.groupby(list(keys), dropna=False).size().median() <= 1 else None
+    if not has_single_runs(question, keys):
+        return rows, None
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))]
-    cells = good[[*by, x]].assign(mean=good[metric].astype(float), draws=1, standard_error=np.nan)
+    values = good[metric].astype(float)
+    if in_log and (values <= 0).any():
+        return rows, None
+    cells = good[list(keys)].assign(mean=np.log(values) if in_log else values, draws=1, standard_error=np.nan)
+    x = axis_of(cells, keys)
+    if x is None:
+        return rows, None
+    cells = cells[np.isfinite(cells[x].astype(float))]
     middle, ends = cells["mean"].median(), cells["mean"].agg(["min", "max"])
     turn = "min" if ends["max"] - middle >= middle - ends["min"] else "max"  # the long tail is compressed
-    errors = run_errors(cells, x, [*by, x], turn=turn, logarithmic=is_logarithmic(rows, x, question.workload))
+    errors = run_errors(cells, x, keys, turn=turn, logarithmic=is_logarithmic(rows, x, question.workload))
     if errors is None:
         return rows, None
-    return rows.assign(**{ERROR_OF_RUN: cells.assign(error=errors)["error"].reindex(rows.index)}), ERROR_OF_RUN
+    found = cells.assign(error=errors)["error"].reindex(rows.index)
+    return rows.assign(**{ERROR_OF_RUN: found * rows[metric].astype(float) if in_log else found}), ERROR_OF_RUN
 
 
 def values_of_single_runs(question: Question, keys: Sequence[str], table: pd.DataFrame) -> np.ndarray | None:

@@ -9,7 +9,7 @@ import numpy as np
 from raysweep.fits.draws import DrawCurves, draw_curves, usable
 from raysweep.fits.extremum import FEWEST_POINTS, Extremum, find_extremum, gains_late, one_way
 from raysweep.fits.optimum import without_cliffs
-from raysweep.fits.reasons import because
+from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status
 from raysweep.fits.statistics import half_width, standard_error, t_quantile, two_way_anova
 from raysweep.fits.trend import every_step
@@ -111,7 +111,7 @@ def change_word(change: Extremum) -> str:
     if change.falls and change.climbs:
         return "improves, then degrades"
     if not change.falls and not change.climbs:
-        return "no clear change"
+        return "not tested" if change.reason == Reason.TOO_FEW_DRAWS else "no clear change"
     word = "improves" if change.falls else "degrades"
     if change.status == Status.MONOTONE:
         return word + (" throughout" if change.throughout else "")

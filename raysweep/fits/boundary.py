@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from raysweep.fits.crossing import Crossing
-from raysweep.fits.draws import DrawCurves, check_options, draw_curves, repeated, usable
+from raysweep.fits.draws import DrawCurves, check_options, draw_curves, means_with_errors, repeated, usable
 from raysweep.fits.reasons import Reason, message
 from raysweep.fits.result import Fit, fitted
 from raysweep.fits.statistics import LEVEL, ROUNDING
@@ -102,8 +102,7 @@ def fit_boundary(
         asked = scale if isinstance(scale, str) else (scale or {}).get(label)
         errors = None
         if error is not None:  # of the mean over the runs at each x
-            squares = (part[error].astype(float) ** 2).groupby(part[x])
-            errors = np.asarray(np.sqrt(squares.sum()) / squares.size())
+            errors = means_with_errors(part, [x], value, error)[error].to_numpy()
         zeros.append(find_zero(curves[-1].x, curves[-1].values, level, strict, asked, exact, logarithmic, errors))
     at_once = level_at_once(level, curves, zeros)
     for label, zero in zip(every, zeros, strict=True):

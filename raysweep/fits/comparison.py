@@ -15,8 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from raysweep.fits.draws import means_with_errors
 from raysweep.fits.lost_draws import among_lost
-from raysweep.fits.statistics import LEVEL, half_width, holm, t_quantile, two_sided
+from raysweep.fits.statistics import LEVEL, half_width, holm, normal_quantile, scale_of, t_quantile, two_sided
 from raysweep.lazy import pd
 
 FEWEST = 4  # draws; with three, each draw is scaled by the standard deviation of the other two, which is too uncertain
@@ -99,27 +100,41 @@ def student_coverage(skewness: float, draws: int, level: float = LEVEL) -> float
     return float(np.mean(np.abs(values.mean(axis=1) - shape) <= t_quantile(level, draws - 1) * error))
 
 
-def paired(one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: str) -> pd.DataFrame:
+def paired(
+    one: pd.DataFrame, other: pd.DataFrame, same: Sequence[str], metric: str, error: str | None = None
+) -> pd.DataFrame:
     """Pair the rows of two sweeps that have the same seed and the same values of the parameters `same`.
 
     The columns are `same`, seed, `difference` (value in `other` minus value in `one`) and `size` (the larger absolute
     value). Only rows with status ok and a finite metric are used, and none of a cell most of whose draws are lost.
+
+    error: the column of the standard error of each run. Then the means of cells are paired, whatever their seeds, and
+        this column has the standard error of the difference.
     """
-    keys = [*same, "seed"]
+    keys = list(same) if error else [*same, "seed"]
     good = [
         rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float)) & ~among_lost(rows, metric, same)]
         for rows in (one, other)
     ]
-    left, right = (rows[[*keys, metric]].drop_duplicates(keys) for rows in good)
+    if error:
+        left, right = (means_with_errors(rows, keys, metric, error) for rows in good)
+    else:
+        left, right = (rows[[*keys, metric]].drop_duplicates(keys) for rows in good)
     both = left.merge(right, on=keys, suffixes=("_one", "_other"))
+    if error:
+        both[error] = np.hypot(both.pop(f"{error}_one"), both.pop(f"{error}_other"))
+        both["seed"] = 0
     first, second = both.pop(f"{metric}_one").astype(float), both.pop(f"{metric}_other").astype(float)
     return both.assign(difference=second - first, size=np.maximum(first.abs(), second.abs()))
 
 
-def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> pd.DataFrame:
+def per_cell(
+    pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL, error: str | None = None, degrees: float = np.inf
+) -> pd.DataFrame:
     """Estimate the mean difference in each cell, with Student's t intervals over draws.
 
-    pairs: from `paired`. same: the parameters that define a cell.
+    pairs: from `paired`. same: the parameters that define a cell. error: as for `paired`. degrees: of Student's t,
+        which these errors follow: 95 % of them lie within 1.96 standard errors.
 
     One row per cell: draws, difference, its interval for this cell alone (low, high) and for all cells at once
     (low_simultaneous, high_simultaneous; Bonferroni), p_value, p_holm (after Holm's correction) and status: higher,
@@ -128,14 +143,15 @@ def per_cell(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> 
     grouped = pairs.groupby(list(same), sort=False, dropna=False)
     table = grouped["difference"].agg(draws="count", difference="mean", error="sem").reset_index()
     size, draws = grouped["size"].max().to_numpy(), table["draws"].to_numpy()
-    mean, error = rounded(table["difference"].to_numpy(), table["error"].to_numpy(), size)
-    table["difference"], table["error"] = mean, error
-    tested = draws > 1
+    free = np.full(len(table), degrees) if error else draws - 1.0
+    scale = scale_of(grouped[error].first().to_numpy(), degrees) if error else table["error"].to_numpy()
+    mean, scale = rounded(table["difference"].to_numpy(), scale, size)
+    table["difference"], tested = mean, free > 0
     strict = 1 - (1 - level) / max(int(tested.sum()), 1)
     for confidence, suffix in ((level, ""), (strict, "_simultaneous")):
-        half = half_width(confidence, error, draws)
+        half = half_width(confidence, scale, free + 1)
         table[f"low{suffix}"], table[f"high{suffix}"] = mean - half, mean + half
-    chances = [two_sided(*each) for each in zip(mean, error, draws - 1, strict=True)]
+    chances = [two_sided(*each) for each in zip(mean, scale, free, strict=True)]
     table["p_value"] = np.where(tested, chances, np.nan)  # without an error the p-value is 0 or 1
     table["p_holm"] = holm(table["p_value"].to_numpy(float))
     clear = (table["p_holm"] <= 1 - level).to_numpy()
@@ -154,15 +170,21 @@ class Overall:
     cells: int  # how many there are
 
 
-def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -> Overall:
+def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL, error: str | None = None) -> Overall:
     """Estimate the mean difference over all cells, which count alike however many draws they have.
 
-    pairs, same: as in `per_cell`. The variance is the sum of squares of what each draw adds in its cells. Degrees of
-    freedom are the harmonic mean of those of the cells, weighted by their variances. With equal draws in all cells this
-    is Student's t of the draws' averages. A cell with one draw has a noise that is not known, taken as that of others.
+    pairs, same, error: as in `per_cell`; the mean of cells with given errors is taken as normal.
+
+    Otherwise the variance is the sum of squares of what each draw adds in its cells. Degrees of freedom are the
+    harmonic mean of those of the cells, weighted by their variances. With equal draws in all cells this is Student's t
+    of the draws' averages. A cell with one draw has a noise that is not known, taken as that of others.
     """
     if not len(pairs):
         return Overall(np.nan, np.nan, np.nan, draws=0, cells=0)
+    if error:
+        mean, width = float(pairs["difference"].mean()), float(np.sqrt((pairs[error] ** 2).sum())) / len(pairs)
+        width *= normal_quantile(level)
+        return Overall(mean, mean - width, mean + width, draws=1, cells=len(pairs))
     cell, draw = (pairs.groupby(keys, dropna=False).ngroup().to_numpy() for keys in (list(same), "seed"))
     values, count = pairs["difference"].to_numpy(float), np.bincount(cell)
     means, known = np.bincount(cell, values) / count, count > 1
@@ -170,11 +192,11 @@ def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL) -
     part = (values - means[cell]) / np.sqrt(count * others)[cell] / len(count)
     root = 1 / np.sqrt(count)
     unknown = root.sum() / root[known].sum() if known.any() else np.nan
-    error = unknown * np.sqrt(np.sum(np.bincount(draw, part) ** 2))
-    (mean,), (error,) = rounded(means.mean(keepdims=True), np.array([error]), np.array([pairs["size"].max()]))
+    width = unknown * np.sqrt(np.sum(np.bincount(draw, part) ** 2))
+    (mean,), (width,) = rounded(means.mean(keepdims=True), np.array([width]), np.array([pairs["size"].max()]))
     noise = np.bincount(cell, part**2)
     degrees = noise.sum() / (noise / others).sum() if noise.any() else others.max()
-    half = t_quantile(level, float(degrees)) * error
+    half = t_quantile(level, float(degrees)) * width
     return Overall(float(mean), float(mean - half), float(mean + half), int(draw.max()) + 1, len(count))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.fits.draws import DrawCurves, check_options, draw_curves, usable
+from raysweep.fits.draws import DrawCurves, check_options, draw_curves, means_with_errors, usable
 from raysweep.fits.reasons import Reason, and_because, because
 from raysweep.fits.statistics import LEVEL, ROUNDING, holm, t_quantile, two_sided
 from raysweep.fits.trend import slope_weights
@@ -41,11 +41,20 @@ class PowerLaw:
 
 
 def fit_power_law(
-    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL, *, exact: bool = False
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    seed: str,
+    level: float = LEVEL,
+    *,
+    exact: bool = False,
+    error: str | None = None,
 ) -> PowerLaw:
     """Estimate the exponent with which `y` grows with `x` (negative if y falls), with its interval.
 
     frame, x, y, seed, level: as for `fit_inflection`. exact: the values have no noise, so one draw is enough.
+    error: the column of the standard error of each run, small beside y. It takes the place of the noise that draws
+        show, so one run at each x is enough. Errors of different runs are independent.
 
     The draw is the unit: each draw has a line of its own, and the interval is Student's t over their slopes. So noise
     that is shared by the points of one draw, or grows along x, is in the interval. What is estimated is the slope of
@@ -55,8 +64,17 @@ def fit_power_law(
     Raises ValueError for an unknown column or level.
     """
     check_options(level)
-    curves, left_out = log_curves(frame, x, y, seed)
-    points, draws = len(curves.x), len(curves.values)
+    if error:
+        rows, left_out = log_rows(frame, x, y, seed)
+        rows = rows[rows[error] > 0]
+        relative = rows[error] / np.exp(rows[y])  # the error of log y
+        means = means_with_errors(rows.assign(**{error: relative}), [x], y, error)
+        at, values, of_points = (means[name].to_numpy() for name in (x, y, error))
+        curves, degrees = DrawCurves(at, values[None], np.zeros(1)), np.inf
+    else:
+        curves, left_out = log_curves(frame, x, y, seed)
+        of_points, degrees = np.empty(0), len(curves.values) - 1
+    points, draws = curves.values.shape[1], len(curves.values)
     law = PowerLaw(points=points, draws=draws, **left_out)
     if points < FEWEST_POINTS or not draws:
         return replace(law, **(left_out or because(Reason.TOO_FEW_POINTS, points=points, least=FEWEST_POINTS)))
@@ -72,13 +90,16 @@ def fit_power_law(
         prefactor = float(np.exp(curves.values.mean() - exponent * u.mean()))
     first, last = float(curves.x[0]), float(curves.x[-1])
     law = replace(law, exponent=exponent, prefactor=prefactor, bend=bend, first=first, last=last)
-    if draws < 2 and not exact:
+    if draws < 2 and not exact and not error:
         return replace(law, **{**and_because(law, Reason.SINGLE_DRAW), "reason": Reason.SINGLE_DRAW})
-    errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
-    errors = [0.0 if error <= ROUNDING * size else error for error in errors]
-    half, bend_half = (t_quantile(level, draws - 1) * error if error else 0.0 for error in errors)
+    if error:
+        errors = [float(np.sqrt(weights(u) ** 2 @ of_points**2)) for weights in (slope_weights, bend_weights)]
+    else:
+        errors = [float(each.std(ddof=1)) / np.sqrt(draws) if draws > 1 else 0.0 for each in (slopes, bends)]
+        errors = [0.0 if each <= ROUNDING * size else each for each in errors]
+    half, bend_half = (t_quantile(level, degrees) * each if each else 0.0 for each in errors)
     law = replace(law, low=exponent - half, high=exponent + half, bend_low=bend - bend_half, bend_high=bend + bend_half)
-    return replace(law, bend_p=two_sided(bend, errors[1], draws - 1))
+    return replace(law, bend_p=two_sided(bend, errors[1], degrees))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,22 +160,32 @@ def fit_meeting(frame: pd.DataFrame, x: str, y: str, meets: str, seed: str, leve
 def log_curves(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[DrawCurves, dict[str, Any]]:
     """(log y of each draw over x, what was left out as `because`, empty if nothing was) for a power law.
 
-    Rows with x = inf or x <= 0 are not used. An x at which a draw has no usable value is left out in all draws, so that
-    all slopes are over the same range. If a y is not above 0, there is no curve at all: without these values the others
-    would be biased.
+    An x at which a draw has no usable value is left out in all draws, so that all slopes are over the same range. See
+    `log_rows` for which rows are used.
     """
-    rows, _ = usable(frame, y, [x, seed])
-    rows = rows[np.isfinite(rows[x]) & (rows[x] > 0)]
-    nothing = DrawCurves(np.empty(0), np.empty((0, 0)), np.empty(0))
-    low = int((rows[y] <= 0).sum())
-    if low or not len(rows):
-        reason = Reason.NOT_POSITIVE if low else Reason.NO_VALUES
-        return nothing, because(reason, low=low, rows=len(rows), y=y)
-    curves = draw_curves(rows.assign(**{y: np.log(rows[y])}), x, y, seed)
+    rows, nothing = log_rows(frame, x, y, seed)
+    if nothing:
+        return DrawCurves(np.empty(0), np.empty((0, 0)), np.empty(0)), nothing
+    curves = draw_curves(rows, x, y, seed)
     complete = np.isfinite(curves.values).all(axis=0)
     missing = ", ".join(f"{at:g}" for at in curves.x[~complete])
     left_out = because(Reason.LEFT_OUT, x=x, places=missing) if missing else {}
     return DrawCurves(curves.x[complete], curves.values[:, complete], curves.seeds), left_out
+
+
+def log_rows(frame: pd.DataFrame, x: str, y: str, seed: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """(the rows of a power law with log y for y, why there are none as `because`, else empty).
+
+    Rows with x = inf or x <= 0 are not used. If a y is not above 0, no row is: without these values the others would be
+    biased.
+    """
+    rows, _ = usable(frame, y, [x, seed])
+    rows = rows[np.isfinite(rows[x]) & (rows[x] > 0)]
+    low = int((rows[y] <= 0).sum())
+    if low or not len(rows):
+        reason = Reason.NOT_POSITIVE if low else Reason.NO_VALUES
+        return rows[:0], because(reason, low=low, rows=len(rows), y=y)
+    return rows.assign(**{y: np.log(rows[y])}), {}
 
 
 def bend_weights(u: np.ndarray) -> np.ndarray:
@@ -165,17 +196,17 @@ def bend_weights(u: np.ndarray) -> np.ndarray:
     return np.asarray(2 * np.ptp(u) * parabola)
 
 
-def clear_signs(exponent: np.ndarray, low: np.ndarray, high: np.ndarray, draws: np.ndarray, level: float) -> np.ndarray:
-    """The sign of each exponent, 0 where it is not clear: Student's t over the draws' slopes, after Holm's correction
-    for all of them, shape (settings,). It is not clear without an interval (one draw).
+def clear_signs(
+    exponent: np.ndarray, low: np.ndarray, high: np.ndarray, degrees: np.ndarray, level: float
+) -> np.ndarray:
+    """The sign of each exponent, 0 where it is not clear: Student's t, after Holm's correction for all of them, shape
+    (settings,). It is not clear without an interval (one draw).
 
-    low, high: the ends of the intervals at `level`.
+    low, high: the ends of the intervals at `level`. degrees: of freedom, infinite where errors are known.
     """
     chances = [
-        two_sided(one, (above - below) / 2 / t_quantile(level, int(count) - 1), int(count) - 1)
-        if np.isfinite(below)
-        else np.nan
-        for one, below, above, count in zip(exponent, low, high, draws, strict=True)
+        two_sided(one, (above - below) / 2 / t_quantile(level, free), free) if np.isfinite(below) else np.nan
+        for one, below, above, free in zip(exponent, low, high, degrees, strict=True)
     ]
     p_values = holm(np.array(chances))
     return np.where(p_values <= 1 - level, np.sign(exponent), 0)

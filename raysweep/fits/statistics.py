@@ -32,6 +32,11 @@ def t_quantile(level: float, degrees: float) -> float:
     return float(stdtrit(degrees, 0.5 + level / 2)) if degrees > 0 else np.inf
 
 
+def scale_of(error: np.ndarray, degrees: float) -> np.ndarray:
+    """The scale of Student's t of which 95 % lie within 1.96 standard errors; the errors for infinite degrees."""
+    return error * normal_quantile(LEVEL) / t_quantile(LEVEL, degrees)
+
+
 def normal_quantile(level: float) -> float:
     """The two-sided quantile of the normal distribution: 1.96 at 0.95."""
     from scipy.special import ndtri
@@ -78,7 +83,7 @@ def standard_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def half_width(level: float, error: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Half the width of Student's t intervals of means of `count` draws with these standard errors."""
-    return np.array([t_quantile(level, int(draws) - 1) for draws in count]) * error
+    return np.array([t_quantile(level, float(draws) - 1) for draws in count]) * error
 
 
 def all_at_once(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +114,7 @@ def complete_draws(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values).all(axis=1)]
 
 
-def two_sided(mean: float, error: float, degrees: int) -> float:
+def two_sided(mean: float, error: float, degrees: float) -> float:
     """The two-sided p-value of Student's t test of mean = 0; without an error, 1 if the mean is 0 and else 0."""
     from scipy.special import stdtr
 

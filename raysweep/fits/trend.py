@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raysweep.fits.draws import draw_curves, log_axis, usable
+from raysweep.fits.draws import DrawCurves, draw_curves, log_axis, means_with_errors, usable
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import EXACT
 from raysweep.fits.statistics import (
@@ -15,7 +15,9 @@ from raysweep.fits.statistics import (
     ROUNDING,
     Anova,
     noiseless,
+    normal_quantile,
     rising_chances,
+    scale_of,
     standard_error,
     t_quantile,
     two_sided,
@@ -25,6 +27,7 @@ from raysweep.lazy import pd
 
 RISES, FALLS, UNCLEAR, UNTESTED, SAME = "rises", "falls", "no clear trend", "not tested", "does not change"
 PER_DRAW = "per draw: Student's t on each draw's slope"
+PER_RUN = "the standard error of each run"
 FEWEST_POINTS = 2
 
 
@@ -57,12 +60,23 @@ class Trend:
 
 
 def fit_trend(
-    frame: pd.DataFrame, x: str, y: str, seed: str, level: float = LEVEL, *, logarithmic: bool | None = None
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    seed: str,
+    level: float = LEVEL,
+    *,
+    logarithmic: bool | None = None,
+    error: str | None = None,
+    degrees: float = np.inf,
 ) -> Trend:
     """Estimate the least-squares slope of `y` over `x`, with its interval, and test whether the trend holds throughout.
 
     frame, x, y, seed: as for `fit_inflection`. Rows with x = inf are not used, nor x <= 0 on a logarithmic axis.
     logarithmic: whether the slope is over log10 x; None guesses from the values of x.
+    error: the column of the standard error of each run. It takes the place of the noise that draws show, so one run at
+        each x is enough. Errors of different runs are independent.
+    degrees: of Student's t, which errors follow whose tails are heavy: 95 % of them lie within 1.96 standard errors.
 
     The draw is the unit: Student's t on the slope of each draw. Points of a single draw are left out. The test that
     every step goes one way is an intersection-union test, in which each step is tested with its own noise only.
@@ -70,7 +84,12 @@ def fit_trend(
     Raises ValueError for an unknown column.
     """
     rows, _ = usable(frame, y, [x, seed])
-    curves = draw_curves(rows, x, y, seed)
+    if error:
+        points = means_with_errors(rows[rows[error] > 0], [x], y, error)
+        at, means, errors = (points[name].to_numpy() for name in (x, y, error))
+        curves = DrawCurves(at, means[None], np.zeros(1))
+    else:
+        curves, errors = draw_curves(rows, x, y, seed), np.empty(0)
     finite = np.isfinite(curves.x)
     logarithmic = log_axis(curves.x[finite & (curves.x > 0)]) if logarithmic is None else logarithmic
     use = finite & (curves.x > 0) if logarithmic else finite
@@ -78,36 +97,72 @@ def fit_trend(
         use = use & (np.isfinite(curves.values).sum(axis=0) > 1)
     at, values = curves.x[use], curves.values[:, use]
     values = values[np.isfinite(values).any(axis=1)]
-    draws, points = values.shape
-    nothing = Trend(logarithmic=logarithmic, points=points, draws=draws)
-    if points < FEWEST_POINTS or draws < 2:
-        few, least = (Reason.TOO_FEW_POINTS, FEWEST_POINTS) if points < FEWEST_POINTS else (Reason.TOO_FEW_DRAWS, 2)
-        return replace(nothing, **because(few, points=points, draws=draws, least=least))
+    draws, count = values.shape
+    nothing = Trend(logarithmic=logarithmic, points=count, draws=draws)
+    if count < FEWEST_POINTS or (draws < 2 and not error):
+        few, least = (Reason.TOO_FEW_POINTS, FEWEST_POINTS) if count < FEWEST_POINTS else (Reason.TOO_FEW_DRAWS, 2)
+        return replace(nothing, **because(few, points=count, draws=draws, least=least))
+    u = np.log10(at) if logarithmic else at
+    every = use | (finite & (curves.x == 0)) if logarithmic else use  # also the step from a 0
+    if error:
+        return trend_with_errors(nothing, curves.x[every], means[every], errors[every], degrees, level)
     fit = two_way_anova(values)
     if fit.degrees < 1:
         return replace(nothing, **because(Reason.NOISE_UNKNOWN))
-    u = np.log10(at) if logarithmic else at
-    every = curves.values[:, use | (finite & (curves.x == 0))] if logarithmic else values  # also the step from a 0
+    steps = curves.values[:, every]
     if noiseless(values, fit):
         exact = exact_trend(nothing, at, u, fit.curve)
-        if every.shape[1] == points or exact.reason:
+        if steps.shape[1] == count or exact.reason:
             return exact
-        return replace(exact, p_throughout=every_step(every, -1.0 if exact.slope < 0 else 1.0))
-    (slope,), (error,), (count,) = standard_error(draw_slopes(u, values, fit)[:, None])
-    slope, error, degrees = float(slope), float(error), int(count) - 1
+        return replace(exact, p_throughout=every_step(steps, -1.0 if exact.slope < 0 else 1.0))
+    (slope,), (scatter,), (slopes,) = standard_error(draw_slopes(u, values, fit)[:, None])
+    slope, scatter, degrees = float(slope), float(scatter), int(slopes) - 1
     sign = -1.0 if slope < 0 else 1.0
-    half = t_quantile(level, degrees) * error
+    half = t_quantile(level, degrees) * scatter
     return replace(
         nothing,
         slope=slope,
         low=slope - half,
         high=slope + half,
-        p_value=two_sided(slope, error, degrees),
+        p_value=two_sided(slope, scatter, degrees),
         p_against=clearest_change(values, -sign),
         p_along=clearest_change(values, sign),
-        p_throughout=every_step(every, sign),
+        p_throughout=every_step(steps, sign),
         method=PER_DRAW,
         **moves(at, fit.curve, sign),
+    )
+
+
+def trend_with_errors(
+    nothing: Trend, x: np.ndarray, curve: np.ndarray, errors: np.ndarray, degrees: float, level: float
+) -> Trend:
+    """The trend of a curve over x, on a logarithmic axis apart from a 0, whose values err independently.
+
+    nothing: a Trend with the fields that do not depend on the curve. degrees: see `fit_trend`. A slope averages over
+    many runs, so its error is taken as normal; that of a change between two values is not.
+    """
+    from scipy.special import stdtr
+
+    use = x > 0 if nothing.logarithmic else np.isfinite(x)
+    at, scales = x[use], scale_of(errors, degrees)
+    weights = slope_weights(np.log10(at) if nothing.logarithmic else at)
+    slope, error = float(weights @ curve[use]), float(np.sqrt(weights**2 @ errors[use] ** 2))
+    sign, half = -1.0 if slope < 0 else 1.0, normal_quantile(level) * error
+    first, second = np.triu_indices(len(at), 1)
+    change, apart = curve[use][second] - curve[use][first], np.hypot(scales[use][first], scales[use][second])
+    steps = sign * np.diff(curve) / np.hypot(scales[1:], scales[:-1])
+    back, along = (min(1.0, len(change) * float(stdtr(degrees, (way * change / apart).min()))) for way in (sign, -sign))
+    return replace(
+        nothing,
+        slope=slope,
+        low=slope - half,
+        high=slope + half,
+        p_value=two_sided(slope, error, np.inf),
+        p_against=back,
+        p_along=along,
+        p_throughout=float(stdtr(degrees, -steps.min())),
+        method=PER_RUN,
+        **moves(at, curve[use], sign),
     )
 
 

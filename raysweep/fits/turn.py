@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from raysweep.fits.draws import means_with_errors
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL, holm, normal_quantile
@@ -89,12 +90,11 @@ def fit_turns(
     for part in parts:
         good = part[(part["status"] == "ok") & np.isfinite(part[y].to_numpy(float)) & (part[error] > 0)]
         good = good[np.isfinite(good[x].to_numpy(float))]
-        cells = good.assign(_square=good[error] ** 2).groupby(x, sort=True).agg({y: ["mean", "size"], "_square": "sum"})
-        size = cells[y, "size"].to_numpy(float)
-        errors = np.sqrt(cells["_square", "sum"].to_numpy()) / size
-        best = find_turn(cells.index.to_numpy(float), cells[y, "mean"].to_numpy(), errors, turn=turn, level=level)
+        points = means_with_errors(good, [x], y, error)
+        at, values, errors = (points[name].to_numpy(float) for name in (x, y, error))
+        best = find_turn(at, values, errors, turn=turn, level=level)
         rows += len(good)
-        lines.append({**vars(best), "points": len(cells), "draws": int(size.max()) if len(size) else 0})
+        lines.append({**vars(best), "points": len(points), "draws": int(points["runs"].max()) if len(points) else 0})
     table = pd.DataFrame(lines)
     table["p_holm"] = holm(table["p"].to_numpy())
     located = (table["p_holm"] <= 1 - level).to_numpy()

@@ -303,8 +303,7 @@ METHODS: Mapping[str, str] = {
     "as the sample it is that of means, with an interval for other cells.",
     "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
     "A predictor is clearly the best if its interval lies above all others.",
-    "engines": "Rows of one seed and equal parameters are paired. The order is the slope of log |difference|, with "
-    "Student's t over draws.",
+    "engines": "Rows of equal seed and parameters are paired. Order: the slope of log |difference| (Student's t).",
     "trend": "Student's t over the least-squares slopes of draws, corrected for all settings (Holm). Throughout: every "
     "step between neighbouring values is shown to go the same way.",
     "best": "Cells are compared by the differences of equal draws, at 95 % for all pairs at once. The best of many "
@@ -316,6 +315,8 @@ METHODS: Mapping[str, str] = {
     "show the mean. Rows from a value on at which most draws diverged are left out.",
     "single_runs": "Estimates are what new runs would give on average, since the best of many is too good: known "
     "errors, or noise pooled over all slices, say how far to believe a run.",
+    "run_errors": "Intervals come from the errors of runs, known ones or noise pooled over all slices: each run errs "
+    "on its own. They hold for one setting at a time; tests are corrected for all of them (Holm).",
     "search": "Configurations are compared by the differences of equal draws, at 95 % for all pairs at once. The best "
     "of many is too good; new seeds show how much. Shares of variance: functional ANOVA of a random forest (Optuna).",
     "curves": "Means have Student's t intervals over draws. Cells are higher or lower after Holm's correction.",
@@ -324,8 +325,7 @@ METHODS: Mapping[str, str] = {
     "That the metric grows or falls is corrected for all settings (Holm). The bend is how much the exponent grows "
     "from the first value to the last, by a parabola.",
     "shift": "The best value is fitted in both settings at each value of the axis that is averaged over, and the log "
-    "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t). "
-    "An interval that holds 1 shows no shift.",
+    "of their ratio is averaged. Each draw is left out in turn, of both settings at once (jackknife, Student's t).",
     "regime": "The slope is that of a least-squares line of log best rate over log length; bounds count as bounds. "
     "Its interval must lie within ±0.1 (constant), above 0, between -0.5 and 0 (slowly), or below -0.5 (quickly). "
     "These bounds are this project's own; O §3.4.2 tells its cases apart by the losses at the best rate.",

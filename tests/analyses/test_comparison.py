@@ -1,9 +1,11 @@
 """The differences of two sweeps on the same draws."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from transfer_rows import rows_with
 
+import raysweep
 from raysweep.analyses.comparison import compared
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed
@@ -49,6 +51,18 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
     more = pd.concat([sweep(3, 0.01, [10.0, 70.0]), sweep(3, 0.01, [70.0], 9).tail(1)])  # and a draw of one cell alone
     finding = difference(sweep(2, 0.0, [10.0, 70.0], 9), more)
     assert finding.table[["estimate", "draws"]].values.tolist() == [[pytest.approx(0.4), 9]]
+
+
+def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds():
+    lr, width = (each.ravel() for each in np.meshgrid(np.geomspace(1e-4, 1e-2, 8), [1, 2, 4]))
+    cells, rng = pd.DataFrame({"lr": lr, "width": width}), np.random.default_rng(0)
+    loss = 2 + 0.1 * np.log(lr / 1e-3) ** 2 + 0.02 * rng.standard_normal((2, 24)) - [[0.0], [0.03]]
+    runs = [raysweep.analyse(cells.assign(loss=one), "loss", list(cells)) for one in loss]
+    frame = pd.concat([one.results().assign(sweep="ab"[k], seed=k) for k, one in enumerate(runs)])
+    finding = compared(frame, *designed([{**runs[k].space.as_dict(), "name": "ab"[k]} for k in (0, 1)], ["a", "b"]))
+    (row,) = finding.table.to_dict("records")
+    assert (row["outcome"], row["cells"], finding.facts["method"]) == (Outcome.LOWER, 24, "run_errors")
+    assert row["low"] < -0.03 < row["high"] < 0
 
 
 def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared():

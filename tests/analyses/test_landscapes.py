@@ -18,17 +18,10 @@ def finding_of(heights, seeds=3, **options):
     rows, points = [], []
     for rate, height in heights.items():
         for seed in range(seeds):
-            row = {"sweep": "s", "cell": f"c{rate:g}", "seed": seed}
+            row, rise = {"sweep": "s", "cell": f"c{rate:g}", "seed": seed}, height + seed / 10
             rows.append({**row, "status": "ok", "rate": rate, "epochs": 2})
             points += [
-                {
-                    **row,
-                    "stage": "tune",
-                    "step": 5 * i + j,
-                    "east": x,
-                    "north": y,
-                    "loss": seed + (height + seed / 10) * (x**2 + y**2),
-                }
+                {**row, "stage": "tune", "step": 5 * i + j, "east": x, "north": y, "loss": seed + rise * (x**2 + y**2)}
                 for i, y in enumerate(PLACES)
                 for j, x in enumerate(PLACES)
             ]

@@ -18,15 +18,8 @@ def points_of(draws, rate=0.5, status="ok", first=0):
     """The table of curves whose losses are draws[seed, step]; steps count from 0."""
     seeds, steps = draws.shape
     columns = {"seed": np.repeat(np.arange(first, first + seeds), steps), "step": np.tile(np.arange(steps), seeds)}
-    shared = {
-        "sweep": "s",
-        "cell": f"c{rate:g}",
-        "status": status,
-        "stage": "tune",
-        "rate": rate,
-        "loss": draws.ravel(),
-    }
-    return pd.DataFrame({**columns, **shared})
+    points = pd.DataFrame({**columns, "loss": draws.ravel()})
+    return points.assign(sweep="s", cell=f"c{rate:g}", status=status, stage="tune", rate=rate)
 
 
 def finding_of(*parts, **options):

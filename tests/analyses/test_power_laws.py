@@ -1,15 +1,17 @@
-"""The power with which a metric grows in each setting, whether it is clear, and what would decide it."""
+"""The powers with which a metric grows, and what would decide it; and predicted zeros beside measured ones."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from transfer_rows import TRANSFER, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
+from raysweep.analyses.kinds import predicted_boundary
 from raysweep.analyses.kinds.power_law import run
 from raysweep.analyses.question import Question
-from raysweep.workloads import get
 
 METRIC = "risk_finetune"
+ASKED = {"law": "risk_scratch", "meets": "risk_linear"}
 
 
 def laws(exponents, draws=6):
@@ -23,7 +25,7 @@ def laws(exponents, draws=6):
 
 
 def finding_of(rows):
-    return run(Question(rows, {"metric": METRIC, "x": "gamma"}, get("linear_transfer"), "power_law"))
+    return run(Question(rows, {"metric": METRIC, "x": "gamma"}, TRANSFER, "power_law"))
 
 
 def test_each_setting_rises_falls_or_is_unclear_with_its_exponent():
@@ -65,3 +67,48 @@ def test_values_that_are_not_positive_have_no_power_and_few_points_need_more():
     assert (row["outcome"], row["needed"], np.isnan(row["estimate"])) == (Outcome.UNDECIDED, "", True)
     (row,) = finding_of(laws([0.5]).query("gamma < 0.3")).table.to_dict("records")
     assert (row["outcome"], row["needed"]) == (Outcome.UNDECIDED, Needed.MORE_X)
+
+
+def prediction(zero, slope=-1.0):
+    """A law 100 n^slope that meets 0.5 at n = 200 for slope -1, and a metric that changes sign at `zero`."""
+
+    def law(rows, random):
+        return 100 * rows["pretrain_length"] ** slope * np.exp(0.02 * random.standard_normal(len(rows)))
+
+    def gain(rows, random):
+        return np.log(zero / rows["pretrain_length"]) + 0.05 * random.standard_normal(len(rows))
+
+    axes = {"depth": [1, 2], "pretrain_length": [50, 100, 200, 400, 800]}
+    rows = rows_with(axes, 6, risk_scratch=law, transferability_finetune=gain).assign(risk_linear=0.5)
+    options = {**ASKED, "metric": "transferability_finetune", "x": "pretrain_length"}
+    return predicted_boundary.run(Question(rows, options, TRANSFER, "name"))
+
+
+@pytest.mark.parametrize(
+    ("zero", "outcome"), [(200.0, Outcome.AGREES), (330.0, Outcome.LOWER), (120.0, Outcome.HIGHER)]
+)
+def test_a_prediction_agrees_or_is_too_low_or_too_high(zero, outcome):
+    finding = prediction(zero)
+    table = finding.table
+    assert (table["outcome"] == outcome).all()
+    assert table["predicted"].to_numpy() == pytest.approx([200, 200], rel=0.03)
+    assert table["estimate"].to_numpy() == pytest.approx([zero, zero], rel=0.06)
+    assert ((table["low"] <= zero) & (zero <= table["high"])).all()
+    assert table["ratio"].to_numpy() == pytest.approx(2 * [200 / zero], rel=0.08)
+    assert (table["needed"] == "").all()
+    assert finding.facts == ASKED
+
+
+def test_a_law_without_a_slope_leaves_it_open():
+    finding = prediction(200.0, slope=0.0)
+    assert (finding.table["outcome"] == Outcome.UNDECIDED).all()
+    assert (finding.table["reason"] == "slope_unclear").all()
+    assert (finding.table["needed"] == Needed.MORE_DRAWS).all()
+
+
+def test_both_places_stand_in_one_figure():
+    (plot,) = prediction(200.0).plots()
+    measured, predicted = plot.panels[0].lines
+    assert measured.along == "depth"
+    assert [line.where for line in (measured, predicted)] == [{"zero": "measured"}, {"zero": "predicted"}]
+    assert predicted.table["estimate"].to_numpy() == pytest.approx([200, 200], rel=0.03)

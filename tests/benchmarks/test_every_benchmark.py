@@ -40,6 +40,7 @@ SIZES = {
     "forecasts": {"CURVES": (1,)},
     "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
     "single_runs": {"SIZES": ((6, 7),), "NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)},
+    "single_effects": {"NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)},
     "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
     "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},

@@ -8,6 +8,7 @@ from scipy import stats
 
 from raysweep.analyses.kinds import trend
 from raysweep.analyses.question import Question
+from raysweep.fits.power_law import fit_power_law
 from raysweep.fits.statistics import holm
 from raysweep.fits.trend import fit_trend
 from raysweep.workloads import get
@@ -80,7 +81,14 @@ def test_the_slope_is_that_of_least_squares():
     assert (exact.p_value, exact.p_against) == (0.0, 1.0)
     zero = rows_of(np.r_[0, X], np.r_[9, np.log10(X)] + np.zeros((2, 1)))  # higher at 0
     assert [fit_trend(one, "x", "y", "seed").p_throughout for one in (zero[zero["x"] > 0], zero)] == [0.0, 1.0]
-    assert np.isnan(fit_trend(frame[frame["seed"] == 0], "x", "y", "seed").slope)
+    alone = frame[frame["seed"] == 0].assign(error=0.1)
+    assert np.isnan(fit_trend(alone, "x", "y", "seed").slope)
+    known, power = fit_trend(alone, "x", "y", "seed", error="error"), alone.assign(y=np.exp(alone["y"]))
+    law = fit_power_law(power.assign(error=0.1 * power["y"]), "x", "y", "seed", error="error")
+    (slope, _), square = np.polyfit(np.log10(X), alone["y"], 1, w=np.full(9, 10.0), cov="unscaled")
+    interval = slope + 1.959964 * np.sqrt(square[0, 0]) * np.array([0, -1, 1])
+    assert [known.slope, known.low, known.high] == pytest.approx(interval)
+    assert np.log(10) * np.array([law.exponent, law.low, law.high]) == pytest.approx(interval)
 
 
 def test_holm_is_bonferroni_at_the_smallest_and_never_falls():

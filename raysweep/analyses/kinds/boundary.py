@@ -39,7 +39,7 @@ from raysweep.analyses.rows import (
     signs_of,
 )
 from raysweep.analyses.series import CurvesPlot, marks, series_panels
-from raysweep.analyses.single_runs import with_errors
+from raysweep.analyses.single_runs import method_of, with_errors
 from raysweep.fits.boundary import fit_boundary
 from raysweep.fits.comparison import joint
 from raysweep.fits.processes import mapped
@@ -88,7 +88,7 @@ def run(question: Question) -> Finding:
     of_y = [y] if y else []
     keys = question.keys_besides(x, *of_y)
     lead = [*keys, *of_y]
-    rows, error = with_errors(question, x, lead)
+    rows, error = with_errors(question, [*lead, x])
     parts = list(groups(rows, keys))
     level = question.read_at("boundary")
     fit_one = partial(one_line, x=x, y=y, metric=metric, level=level, workload=workload, error=error)
@@ -107,6 +107,7 @@ def run(question: Question) -> Finding:
         "rising": ways.pop() if len(ways) == 1 else None,  # through all zeros
         "several": int((whole["crossings"] > 1).sum()) or None,
         "joint": against_theory(whole, apart),
+        **method_of(error),
         "lines": {  # how many intervals do not hold the constant, and of how many
             name: {"value": value, "outside": int(whole[f"excluded {name}"].sum()), "of": said}
             for name, value in question.lines.items()

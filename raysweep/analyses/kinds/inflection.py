@@ -36,7 +36,7 @@ def run(question: Question) -> Finding:
         facts["method"], table = "known_turns", fits[0].table
         settings = pd.DataFrame([where for where, _ in parts], columns=keys, index=table.index)
         whole = pd.concat([settings, table], axis=1)
-    elif has_single_runs(question, x, keys) and not (
+    elif has_single_runs(question, [*keys, x]) and not (
         (log := is_logarithmic(rows, x, workload)) and zero_may_be_best(rows, x, metric, keys, turn)
     ):
         fits = [fit_few_draws(rows, x, metric, keys, at, turn=turn, logarithmic=log)]

@@ -13,6 +13,7 @@ from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
 from raysweep.analyses.series import CurvesPlot, Series, grid_theory, laid_out
+from raysweep.analyses.single_runs import method_of, with_errors
 from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
 from raysweep.fits.statistics import holm, mean_band
 from raysweep.fits.trend import slope_weights
@@ -23,8 +24,9 @@ from raysweep.space import analysis_options as allowed
 def run(question: Question) -> Finding:
     """The exponent of a metric over x in each setting."""
     keys = question.keys(question.x)
-    parts = list(groups(question.rows, keys))
-    whole = exponents(parts, question)
+    rows, error = with_errors(question, [*keys, question.x], in_log=True)
+    parts = list(groups(rows, keys))
+    whole = exponents(parts, question, error)
     fitted = [
         (where, law(rows, row, question))
         for (where, rows), row in zip(parts, whole.to_dict("records"), strict=True)
@@ -37,18 +39,21 @@ def run(question: Question) -> Finding:
 
     return question.finding(
         "power_law",
-        settings(whole, keys, question),
+        settings(whole, keys, question, error),
         keys,
-        facts={"bends": int(whole["bends"].sum())},
+        facts={"bends": int(whole["bends"].sum())} | method_of(error),
         tables={f"{question.name}_exponents": whole, f"{question.name}_means": means(fitted, keys, question)},
         plots=plots,
     )
 
 
-def exponents(parts: Sequence[Part], question: Question) -> pd.DataFrame:
-    """One row per setting: the keys, its `PowerLaw`, bend_p_holm, bends (whether it is not one power) and theory."""
+def exponents(parts: Sequence[Part], question: Question, error: str | None) -> pd.DataFrame:
+    """One row per setting: the keys, its `PowerLaw`, bend_p_holm, bends (whether it is not one power) and theory.
+    error: the column of the standard errors of runs."""
     x, metric, level = question.x, question.metric, question.level
-    fits = [fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric)) for _, rows in parts]
+    fits = [
+        fit_power_law(rows, x, metric, "seed", level, exact=is_exact(rows, metric), error=error) for _, rows in parts
+    ]
     whole = pd.DataFrame([{**where, **vars(fit)} for (where, _), fit in zip(parts, fits, strict=True)])
     whole["bend_p_holm"] = holm(whole["bend_p"].to_numpy(float))
     whole["bends"] = whole["bend_p_holm"] <= 1 - level
@@ -56,12 +61,13 @@ def exponents(parts: Sequence[Part], question: Question) -> pd.DataFrame:
     return whole
 
 
-def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question) -> list[dict[str, Any]]:
+def settings(whole: pd.DataFrame, keys: Sequence[str], question: Question, error: str | None) -> list[dict[str, Any]]:
     """The rows of the finding's table. That a metric grows or falls is corrected for all settings (Holm)."""
     exponent, low, high, draws = (whole[name].to_numpy(float) for name in ("exponent", "low", "high", "draws"))
     fitted, edges = np.isfinite(exponent), edges_of(question.rows, question.x)
     signs = np.zeros(len(whole))
-    signs[fitted] = clear_signs(exponent[fitted], low[fitted], high[fitted], draws[fitted], question.level)
+    degrees = np.full(len(whole), np.inf) if error else draws - 1
+    signs[fitted] = clear_signs(exponent[fitted], low[fitted], high[fitted], degrees[fitted], question.level)
     names, out = (*keys, "reason", "low", "high", "theory", "bend", "bend_low", "bend_high", "bends", "draws"), []
     for row, sign in zip(whole.to_dict("records"), signs, strict=True):
         outcome = Outcome.RISES if sign > 0 else Outcome.FALLS

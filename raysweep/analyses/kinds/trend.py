@@ -12,6 +12,7 @@ from raysweep.analyses.outcomes import needed
 from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import finite_values, groups
 from raysweep.analyses.series import curves_plot, grid_theory
+from raysweep.analyses.single_runs import degrees_of, method_of, with_errors
 from raysweep.fits.draws import log_axis
 from raysweep.fits.statistics import ROUNDING, holm
 from raysweep.fits.trend import FALLS, RISES, SAME, UNCLEAR, UNTESTED, Trend, fit_trend, slope_weights, trend_verdict
@@ -39,10 +40,12 @@ def run(question: Question) -> Finding:
     """
     x, metric, workload, rows = question.x, question.metric, question.workload, question.rows
     keys = question.keys(x)
-    parts = list(groups(rows, keys))
+    with_error, error = with_errors(question, [*keys, x])
+    parts = list(groups(with_error, keys))
     finite = finite_values(rows, x)
     log = log_axis(finite[finite > 0], workload.logarithmic(x))  # the same for all slices
-    fits = [vars(fit_trend(part, x, metric, "seed", question.level, logarithmic=log)) for _, part in parts]
+    asked: dict[str, Any] = {"logarithmic": log, "error": error, "degrees": degrees_of(error)}
+    fits = [vars(fit_trend(part, x, metric, "seed", question.level, **asked)) for _, part in parts]
     whole = pd.DataFrame([{**where, **fit} for (where, _), fit in zip(parts, fits, strict=True)])
     whole = judged(whole, question.level)
     whole["closed_form"] = [course(grid_theory(part, x, metric)[1]) for _, part in parts]
@@ -58,7 +61,7 @@ def run(question: Question) -> Finding:
         settings,
         keys,
         meanings=question.words,
-        facts={"logarithmic": log, "ends": ends, "two_values": len(fitted) == 2},
+        facts={"logarithmic": log, "ends": ends, "two_values": len(fitted) == 2} | method_of(error),
         tables={f"{question.name}_trends": whole},
         plots=lambda: curves_plot(question, metric, x, keys, f"{question.name}_curves"),
     )

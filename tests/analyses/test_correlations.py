@@ -1,15 +1,57 @@
-"""Rank correlations that are known, over draws and over cells."""
+"""Predictors that explain a metric fully, in part or not at all, over units; and rank correlations that are known."""
 
 import numpy as np
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
-from raysweep.fits.correlation import of_ranks
+from raysweep.fits import correlation
 from raysweep.report.sentences import sentence
 
+UNITS = {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4], "depth": [2, 3]}
 AXES = {"overlap_angle": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0], "noise": [0.0, 0.3]}
 SWAPPED = dict(zip(AXES["overlap_angle"], [0, 2, 1, 3, 5, 4, 6, 7], strict=True))
+
+
+def explained(**options):
+    """At depth 2 risk_linear explains risk_finetune without rest, at depth 3 neither predictor does."""
+    frame = rows_with(
+        UNITS,
+        3,
+        risk_linear=lambda rows, random: random.standard_normal(len(rows)),
+        risk_finetune=lambda rows, random: random.standard_normal(len(rows)),
+        risk_scratch=lambda rows, random: random.standard_normal(len(rows)),
+    )
+    frame["risk_finetune"] = np.where(frame["depth"] == 2, 2 - 3 * frame["risk_linear"], frame["risk_finetune"])
+    asked = {"metric": "risk_finetune", "predictors": ["risk_linear", "risk_scratch"], "x": "gamma"}
+    return finding_of(frame, UNITS, "r_squared", **{**asked, "unit": "overlap_angle", **options})
+
+
+def test_the_predictor_whose_interval_lies_above_all_others_is_the_best():
+    finding = explained()
+    table = finding.table.set_index("depth")
+    assert (table.loc[2, "outcome"] == Outcome.BEST).all()
+    assert (table.loc[2, "predictor"] == "risk_linear").all()
+    assert table.loc[2, "estimate"].to_numpy() == pytest.approx([1, 1])
+    assert (table.loc[3, "outcome"] == Outcome.UNCLEAR).all()
+    assert (table.loc[3, "high"] < 0.6).all()
+    assert table.loc[3, ["needed", "needed_number"]].to_numpy().tolist() == [[Needed.MORE_UNITS, 20]] * 2
+    assert len(finding.tables["r_squared_values"]) == 8
+    (plot,) = finding.plots()
+    assert [(dict(panel.where), len(panel.lines)) for panel in plot.panels] == [({"depth": 2}, 2), ({"depth": 3}, 2)]
+
+
+def test_one_predictor_is_measured_and_too_few_units_are_not():
+    assert set(explained(predictors="risk_linear").table["outcome"]) == {Outcome.MEASURED}
+    few = explained(where={"overlap_angle": UNITS["overlap_angle"][:3]}).table
+    assert set(few["outcome"]) == {Outcome.UNDECIDED}
+    assert set(few["needed"]) == {Needed.MORE_UNITS}
+
+
+def test_the_estimate_of_noise_lies_in_its_interval():
+    x, y = np.random.default_rng(0).standard_normal((2, 20, 30))
+    one = correlation.explained(x, y)
+    assert one.low <= one.r_squared <= one.high
 
 
 def relation(draws=8, **options):
@@ -48,7 +90,7 @@ def test_noise_predicts_nothing_and_more_seeds_would_tell():
 def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval():
     chosen = {"sample": "cells", "where": {"noise": 0.0}}
     (few,), (many,) = (relation(draws, **chosen).table.to_dict("records") for draws in (1, 20))
-    expected = of_ranks(np.arange(8), np.array(list(SWAPPED.values())))
+    expected = correlation.of_ranks(np.arange(8), np.array(list(SWAPPED.values())))
     assert (few["estimate"], few["low"], few["high"]) == pytest.approx(expected)
     assert (many["low"], many["high"]) == pytest.approx(expected[1:])
     (row,) = relation(sample="cells", where={"noise": 0.0, "overlap_angle": [10.0, 20.0, 30.0, 40.0]}).table.to_dict(
