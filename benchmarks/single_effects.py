@@ -1,4 +1,4 @@
-"""How often slopes, exponents and differences with one run per point are covered, and how often they say what is not.
+"""How often what single runs say of slopes, exponents, differences and factors holds, and how often it is false.
 
 The last part of raysweep/fits/surface/RUN_ERRORS.md: see `benchmarks/single_runs.py`.
 """
@@ -17,7 +17,7 @@ import raysweep
 from benchmarks.real_rows import ROWS, SETS
 from benchmarks.shares import markdown
 from benchmarks.single_runs import GRIDS, NOISE_SIZES
-from benchmarks.surfaces import NOISES
+from benchmarks.surfaces import NOISES, SHAPES, SPAN
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.comparison import HIGHER, LOWER, over_cells, paired, per_cell
 from raysweep.fits.surface.posterior import DEGREES
@@ -38,6 +38,12 @@ Two sweeps of 4 to 12 slices of 8 to 20 cells with a best value inside, noise of
 second one is equal, lower by half a standard deviation of a run, or lower on one side only. Mean and cell are coverages
 of the mean difference and of that of a cell; wider is the width of the mean's interval over that of one who knows the
 noise. False: sweeps in which a cell without a difference is higher or lower.
+"""
+TEXT_OF_SHIFTS = """# Factors of best values with one run per cell
+
+The families of COVERAGE.md, 3 or 6 slices of 7 or 10 cells in both of two settings, whose best values differ by a
+factor; noise is 5 or 30 % of the height one octave from the best value. Said: the factor has an interval; width in gaps
+of the grid.
 """
 CURVES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "level": lambda u, _: 1 + 0 * u,
@@ -143,6 +149,36 @@ def differences(repeats: int) -> str:
     return "\n\n".join([TEXT_OF_DIFFERENCES, *(markdown(part.agg(how).reset_index()) for part in parts)])
 
 
+def shifted(shape: str, noise: str, share: float, grid: tuple[int, int], number: int) -> dict[str, Any]:
+    """One simulated sweep of two settings."""
+    rng = np.random.default_rng([6, number, sum(map(ord, shape + noise)), *grid, int(100 * share)])
+    slices, points = grid
+    x, factor = np.linspace(0, SPAN, points), rng.normal(0, 0.5)
+    best = SPAN / 2 + np.linspace(-1, 1, slices) * rng.uniform(0, 0.8) + factor * np.array([[-0.5], [0.5]])
+    height = SHAPES[shape](x - best[..., None]) * np.exp(0.3 * rng.standard_normal((2, slices, 1)))
+    unit = rng.standard_t(3, height.shape) / np.sqrt(3) if noise == "t3" else rng.standard_normal(height.shape)
+    runs = 60 + height + share * unit * (1 + 2 * height * (noise == "growing"))
+    setting, slice_, place = (each.ravel() for each in np.indices(runs.shape))
+    frame = pd.DataFrame({"setting": setting, "slice": 2.0**slice_, "x": np.exp(x)[place], "y": runs.ravel()})
+    asked = [{"shift": {"x": "x", "over": "slice"}}]
+    found = raysweep.analyse(frame, "y", ["x", "slice"], "setting", asked, scale={"x": "log"}, labels=["setting"])
+    low, high = np.log(found.table[["low", "high"]].iloc[0].to_numpy(float))
+    said = bool(np.isfinite(high - low))
+    held = {"coverage": float(low <= factor <= high) if said else np.nan, "width": (high - low) / (x[1] - x[0])}
+    about = {"shape": shape, "noise": noise, "noise size": share, "grid": f"{slices}x{points}"}
+    return {"sweeps": 1, "said": said, **held, **about}
+
+
+def shifts(repeats: int) -> str:
+    """The tables of factors, as Markdown."""
+    jobs = itertools.product(SHAPES, NOISES, (0.05, 0.3), ((3, 7), (6, 10)), range(repeats))
+    table = pd.DataFrame([shifted(*job) for job in jobs])
+    how = {"sweeps": "sum", "said": "mean", "coverage": "mean", "width": "median"}
+    parts = [table.assign(all="all").groupby("all")]
+    parts += [table.groupby(by, sort=False) for by in ("shape", "noise", "noise size", "grid")]
+    return "\n\n".join([TEXT_OF_SHIFTS, *(markdown(part.agg(how).reset_index()) for part in parts)])
+
+
 def report(repeats: int) -> str:
     """The tables, as Markdown."""
     jobs = itertools.product(CURVES, NOISES, NOISE_SIZES, GRIDS, range(repeats))
@@ -155,7 +191,7 @@ def report(repeats: int) -> str:
     real = pd.concat([real_slopes(*job) for job in itertools.product(SETS, range(10 * repeats))])
     few = {name: how[name] for name in ("slices", "slope", "exponent")}
     slopes.append(markdown(real.groupby("curves", sort=False).agg(**few).reset_index()))
-    return "\n\n".join([TEXT.format(repeats=repeats), *slopes, differences(2 * repeats)])
+    return "\n\n".join([TEXT.format(repeats=repeats), *slopes, differences(2 * repeats), shifts(repeats)])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from raysweep.fits.between_points import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
+from raysweep.fits.surface.best import COUNT, RESOLUTION
+from raysweep.fits.surface.slice_places import SlicePlaces
 from raysweep.lazy import pd
 
 
@@ -24,6 +26,26 @@ class Shift:
     slices: int = 0  # slices, left_out: in how many slices both are located, and in how many not
     left_out: int = 0
     draws: int = 0  # how many were used
+
+
+def shift_of(one: SlicePlaces, other: SlicePlaces, level: float = LEVEL) -> Shift:
+    """As `fit_shift`, off one surface along log x: from joint draws of the best values of slices that have one in both
+    settings. RUN_ERRORS.md says how often the interval holds the factor.
+    """
+    pair = [dict(zip((key for (key,) in each.slices.settings), each.bests, strict=True)) for each in (one, other)]
+    located = [{key: best for key, best in each.items() if best and best.status == Status.LOCATED} for each in pair]
+    both, every = located[0].keys() & located[1].keys(), pair[0].keys() | pair[1].keys()
+    draws = int(max(each.slices.cells.draws.max(initial=0) for each in (one, other)))
+    shift = Shift(slices=len(both), left_out=len(every) - len(both), draws=draws)
+    if not both:
+        return shift
+    rng, names = np.random.default_rng(0), sorted(both)
+    first, second = (
+        np.mean([each[key].draws + RESOLUTION * each[key].gap * rng.standard_normal(COUNT) for key in names], axis=0)
+        for each in located
+    )
+    low, factor, high = np.exp(np.quantile(second - first, [(1 - level) / 2, 0.5, (1 + level) / 2])).tolist()
+    return replace(shift, factor=factor, low=low, high=high)
 
 
 def fit_shift(

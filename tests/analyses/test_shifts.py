@@ -10,7 +10,7 @@ from raysweep.analyses.question import Question
 from raysweep.report.figures import drawn
 
 
-def bowls(factors):
+def bowls(factors, draws=4):
     """Losses whose best rate is 0.003 times a factor for each depth, at two lengths."""
 
     def loss(rows, random):
@@ -18,7 +18,7 @@ def bowls(factors):
         return distance**2 + rows["seed"] + 0.01 * random.standard_normal(len(rows))
 
     axes = {"depth": factors, "pretrain_length": [1.0, 10.0], "finetune_lr": np.geomspace(1e-4, 1e-1, 11)}
-    return rows_with(axes, 4, risk_finetune=loss)
+    return rows_with(axes, draws, risk_finetune=loss)
 
 
 def finding_of(rows):
@@ -26,8 +26,9 @@ def finding_of(rows):
     return run(Question(rows, options, TRANSFER, "shift"))
 
 
-def test_each_other_setting_has_its_factor_with_an_interval():
-    one = finding_of(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}))
+@pytest.mark.parametrize("draws", [4, 1])
+def test_each_other_setting_has_its_factor_with_an_interval(draws):
+    one = finding_of(bowls({1: 1.0, 2: 2.0, 3: 0.5, 4: 1.0}, draws))
     assert one.table["depth"].tolist() == [2, 3, 4]
     assert one.table["outcome"].tolist() == [Outcome.HIGHER, Outcome.LOWER, Outcome.UNCLEAR]
     assert one.table["estimate"].to_numpy() == pytest.approx([2, 0.5, 1], rel=0.02)

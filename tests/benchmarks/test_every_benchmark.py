@@ -40,7 +40,7 @@ SIZES = {
     "forecasts": {"CURVES": (1,)},
     "held_out_lines": {"DRAWS": (4,), "POINTS": (8,), "SIZES": (0.02,)},
     "single_runs": {"SIZES": ((6, 7),), "NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)},
-    "single_effects": {"NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,)},
+    "single_effects": {"NOISES": ("normal",), "GRIDS": ((4, 8),), "NOISE_SIZES": (0.05,), "SHAPES": {"knee": abs}},
     "stages": {"RATES": 2, "MEGABYTES": 1, "ROUNDS": 1},
     "steps": {"DRAWS": (3,), "POINTS": (9,), "SIZES": (0.02,)},
     "stopping": {"NOISES": ("smooth",), "DRAWS": (4,)},
@@ -269,6 +269,7 @@ RUNS = {
     "real_rows": run_real_rows,
     "search/__main__": run_search,
     "shared_stages": run_shared_stages,
+    "single_effects": lambda patch, folder: called("single_effects", "report", 1),
     "single_runs": run_single_runs,
     "size": lambda patch, folder: written(patch, folder, size.main, "| 20 | ", "bench-size", 20),
     "stages": run_stages,  # with store_speed

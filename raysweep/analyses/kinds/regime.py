@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,8 +67,7 @@ def run(question: Question) -> Finding:
     if not is_exact(frame, metric) and has_few_draws(frame, lr, metric, [*keys, length]):
         by, error = [*keys, length], question.error_in(frame)
         surface = slice_places(frame, [lr], metric, by, turn=turns[metric], error=error, level=question.level)
-        counts = np.cumsum([0, *(part[length].nunique(dropna=False) for _, part in parts)]).tolist()
-        places = [surface.part(slice(first, last)) for first, last in pairwise(counts)]
+        places = [*surface.parts([part[length].nunique(dropna=False) for _, part in parts])]
     regimes = mapped(fit, [(part, place) for (_, part), place in zip(parts, places, strict=True)])
     answers = [(where, one) for (where, _), one in zip(parts, regimes, strict=True)]
     at_best = [(where, one.at_best_lr.table.assign(metric=metric)) for where, one in answers]

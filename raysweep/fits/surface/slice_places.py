@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,11 @@ class SlicePlaces:
     bests: list[Best | None]  # bests, pairs: None where it was not sought
     pairs: list[Pair | None]
 
-    def part(self, which: slice) -> SlicePlaces:
-        """Some neighbouring slices, which differ only in the last key."""
+    def parts(self, counts: Sequence[int]) -> list[SlicePlaces]:
+        """So many neighbouring slices each, which differ only in the last key."""
+        return [self._part(slice(first, last)) for first, last in pairwise(np.cumsum([0, *counts]).tolist())]
+
+    def _part(self, which: slice) -> SlicePlaces:
         whole, number = self.slices, np.arange(len(self.places))[which]
         some = np.isin(whole.cells.slices, number)
         cells = {name: values[some] for name, values in vars(whole.cells).items()}
