@@ -129,12 +129,13 @@ def arranged(frame: pd.DataFrame, x: str, value: str, seed: str) -> tuple[np.nda
 
 
 def means_with_errors(rows: pd.DataFrame, by: Sequence[str], value: str, error: str) -> pd.DataFrame:
-    """The mean over the rows of each point, sorted: `by`, the value, its standard error in `error`, and runs, how many
-    there are. error: the column of the standard error of each row; rows err independently."""
+    """The mean over the rows of each point, sorted: `by`, the value, its standard error in `error`, and _runs, how many
+    there are. error: the column of the standard error of each row, left out without one; rows err independently."""
+    rows = rows[rows[error] > 0]
     values, squares = rows[value].astype(np.float64), rows[error].astype(np.float64) ** 2
     groups = rows[list(by)].assign(_value=values, _square=squares).groupby(list(by), dropna=False)
-    points = groups.agg(**{value: ("_value", "mean"), error: ("_square", "sum"), "runs": ("_square", "size")})
-    return points.assign(**{error: np.sqrt(points[error]) / points["runs"]}).reset_index()
+    points = groups.agg(**{value: ("_value", "mean"), error: ("_square", "sum"), "_runs": ("_square", "size")})
+    return points.assign(**{error: np.sqrt(points[error]) / points["_runs"]}).reset_index()
 
 
 def repeated(frame: pd.DataFrame, keys: list[str], where: str = "point") -> list[str]:

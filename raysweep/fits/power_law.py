@@ -66,7 +66,6 @@ def fit_power_law(
     check_options(level)
     if error:
         rows, left_out = log_rows(frame, x, y, seed)
-        rows = rows[rows[error] > 0]
         relative = rows[error] / np.exp(rows[y])  # the error of log y
         means = means_with_errors(rows.assign(**{error: relative}), [x], y, error)
         at, values, of_points = (means[name].to_numpy() for name in (x, y, error))

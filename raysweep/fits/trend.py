@@ -85,7 +85,7 @@ def fit_trend(
     """
     rows, _ = usable(frame, y, [x, seed])
     if error:
-        points = means_with_errors(rows[rows[error] > 0], [x], y, error)
+        points = means_with_errors(rows, [x], y, error)
         at, means, errors = (points[name].to_numpy() for name in (x, y, error))
         curves = DrawCurves(at, means[None], np.zeros(1))
     else:

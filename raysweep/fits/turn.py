@@ -94,7 +94,7 @@ def fit_turns(
         at, values, errors = (points[name].to_numpy(float) for name in (x, y, error))
         best = find_turn(at, values, errors, turn=turn, level=level)
         rows += len(good)
-        lines.append({**vars(best), "points": len(points), "draws": int(points["runs"].max()) if len(points) else 0})
+        lines.append({**vars(best), "points": len(points), "draws": int(points["_runs"].max()) if len(points) else 0})
     table = pd.DataFrame(lines)
     table["p_holm"] = holm(table["p"].to_numpy())
     located = (table["p_holm"] <= 1 - level).to_numpy()
