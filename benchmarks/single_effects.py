@@ -42,8 +42,8 @@ noise. False: sweeps in which a cell without a difference is higher or lower.
 TEXT_OF_SHIFTS = """# Factors of best values with one run per cell
 
 The families of COVERAGE.md, 3 or 6 slices of 7 or 10 cells in both of two settings, whose best values differ by a
-factor; noise is 5 or 30 % of the height one octave from the best value. Said: the factor has an interval; width in gaps
-of the grid.
+factor. Both are of one form or of two: nothing tells the fit which. Noise is 5 or 30 % of the height one octave from
+the best value. Said: the factor has an interval; width in gaps of the grid.
 """
 CURVES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "level": lambda u, _: 1 + 0 * u,
@@ -149,13 +149,15 @@ def differences(repeats: int) -> str:
     return "\n\n".join([TEXT_OF_DIFFERENCES, *(markdown(part.agg(how).reset_index()) for part in parts)])
 
 
-def shifted(shape: str, noise: str, share: float, grid: tuple[int, int], number: int) -> dict[str, Any]:
+def shifted(shape: str, forms: str, noise: str, share: float, grid: tuple[int, int], number: int) -> dict[str, Any]:
     """One simulated sweep of two settings."""
-    rng = np.random.default_rng([6, number, sum(map(ord, shape + noise)), *grid, int(100 * share)])
+    rng = np.random.default_rng([6, number, sum(map(ord, shape + forms + noise)), *grid, int(100 * share)])
     slices, points = grid
     x, factor = np.linspace(0, SPAN, points), rng.normal(0, 0.5)
     best = SPAN / 2 + np.linspace(-1, 1, slices) * rng.uniform(0, 0.8) + factor * np.array([[-0.5], [0.5]])
-    height = SHAPES[shape](x - best[..., None]) * np.exp(0.3 * rng.standard_normal((2, slices, 1)))
+    other = shape if forms == "one" else str(rng.choice([name for name in SHAPES if name != shape] or [shape]))
+    height = np.stack([SHAPES[name](x - place[:, None]) for name, place in zip((shape, other), best, strict=True)])
+    height *= np.exp(0.3 * rng.standard_normal((2, slices, 1)))
     unit = rng.standard_t(3, height.shape) / np.sqrt(3) if noise == "t3" else rng.standard_normal(height.shape)
     runs = 60 + height + share * unit * (1 + 2 * height * (noise == "growing"))
     setting, slice_, place = (each.ravel() for each in np.indices(runs.shape))
@@ -165,17 +167,17 @@ def shifted(shape: str, noise: str, share: float, grid: tuple[int, int], number:
     low, high = np.log(found.table[["low", "high"]].iloc[0].to_numpy(float))
     said = bool(np.isfinite(high - low))
     held = {"coverage": float(low <= factor <= high) if said else np.nan, "width": (high - low) / (x[1] - x[0])}
-    about = {"shape": shape, "noise": noise, "noise size": share, "grid": f"{slices}x{points}"}
+    about = {"shape": shape, "forms": forms, "noise": noise, "noise size": share, "grid": f"{slices}x{points}"}
     return {"sweeps": 1, "said": said, **held, **about}
 
 
 def shifts(repeats: int) -> str:
     """The tables of factors, as Markdown."""
-    jobs = itertools.product(SHAPES, NOISES, (0.05, 0.3), ((3, 7), (6, 10)), range(repeats))
+    jobs = itertools.product(SHAPES, ("one", "two"), NOISES, (0.05, 0.3), ((3, 7), (6, 10)), range(repeats))
     table = pd.DataFrame([shifted(*job) for job in jobs])
     how = {"sweeps": "sum", "said": "mean", "coverage": "mean", "width": "median"}
     parts = [table.assign(all="all").groupby("all")]
-    parts += [table.groupby(by, sort=False) for by in ("shape", "noise", "noise size", "grid")]
+    parts += [table.groupby(by, sort=False) for by in ("forms", "shape", "noise", "noise size", "grid")]
     return "\n\n".join([TEXT_OF_SHIFTS, *(markdown(part.agg(how).reset_index()) for part in parts)])
 
 
@@ -191,7 +193,7 @@ def report(repeats: int) -> str:
     real = pd.concat([real_slopes(*job) for job in itertools.product(SETS, range(10 * repeats))])
     few = {name: how[name] for name in ("slices", "slope", "exponent")}
     slopes.append(markdown(real.groupby("curves", sort=False).agg(**few).reset_index()))
-    return "\n\n".join([TEXT.format(repeats=repeats), *slopes, differences(2 * repeats), shifts(repeats)])
+    return "\n\n".join([TEXT.format(repeats=repeats), *slopes, differences(2 * repeats), shifts(-(-repeats // 2))])
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def told(begins, *parts):
 
 
 def refused(outcome, begins, *parts):
-    """Exit 2, nothing on stdout, one plain line on stderr that begins so and holds these parts."""
+    """Exit 2, nothing on stdout, no traceback; the last line on stderr, which begins so and holds these parts."""
     assert outcome.code == 2, outcome
     assert outcome.out == ""
     assert outcome.err.endswith("\n")

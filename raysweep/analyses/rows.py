@@ -44,13 +44,15 @@ def better_extremum(metric: str, workload: Workload) -> str:
 
 
 def error_column(frame: pd.DataFrame, metric: str, workload: Workload) -> str | None:
-    """The column of the given standard errors of a metric, if the rows have one: METRIC_standard_error, which no
+    """The column of the given standard errors of a metric, if all ok rows have one: METRIC_standard_error, which no
     workload measures; or the one that the workload declares, where each cell has one draw."""
     declared = next((one.error for one in workload.metrics if one.name == metric), "")
     if declared in frame.columns and not frame.duplicated(frame.columns.intersection(["sweep", "cell"])).any():
         return declared
     name = f"{metric}{ERROR}"
-    return name if name in frame.columns and name not in workload.metric_names() else None
+    if name not in frame.columns or name in workload.metric_names():
+        return None
+    return name if frame.loc[frame["status"] == "ok", name].notna().all() else None  # one of two tables may have none
 
 
 def without_zero_errors(frame: pd.DataFrame, metric: str, workload: Workload) -> pd.DataFrame:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ERROR_OF_RUN = "_error_of_run"
+WIDE = 100  # a metric with a larger ratio of its values has errors that grow with them
 
 
 def has_single_runs(question: Question, keys: Sequence[str]) -> bool:
@@ -44,8 +45,9 @@ def degrees_of(error: str | None) -> float:
 def with_errors(question: Question, keys: Sequence[str], *, in_log: bool = False) -> tuple[pd.DataFrame, str | None]:
     """(the rows, the column of their standard errors): the given ones, or those of single runs; None without either.
 
-    keys: what tells cells apart. in_log: the metric is read in log, where all its values must be above 0. Errors are in
-    its own units still. They are read off slices along the key with the most values.
+    keys: what tells cells apart. in_log: the metric is read in log, where all its values must be above 0, and so are
+    values of a `WIDE` range. Errors are in its own units still. They are read off slices along the key with the most
+    values.
     """
     rows, metric = question.rows, question.metric
     if given := question.error_in(rows):  # the scatter of several runs says more
@@ -56,6 +58,7 @@ def with_errors(question: Question, keys: Sequence[str], *, in_log: bool = False
     values = good[metric].astype(float)
     if in_log and (values <= 0).any():
         return rows, None
+    in_log = in_log or bool(0 < WIDE * values.min() < values.max())
     cells = good[list(keys)].assign(mean=np.log(values) if in_log else values, draws=1, standard_error=np.nan)
     x = axis_of(cells, keys)
     if x is None:

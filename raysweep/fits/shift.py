@@ -11,7 +11,7 @@ from raysweep.fits.between_points import lowest_places
 from raysweep.fits.optimum import fit_optimum, without_cliffs
 from raysweep.fits.result import Status
 from raysweep.fits.statistics import LEVEL, normal_quantile, t_quantile, two_way_anova
-from raysweep.fits.surface.best import COUNT, RESOLUTION
+from raysweep.fits.surface.best import COUNT
 from raysweep.fits.surface.slice_places import SlicePlaces
 from raysweep.lazy import pd
 
@@ -30,7 +30,8 @@ class Shift:
 
 def shift_of(one: SlicePlaces, other: SlicePlaces, level: float = LEVEL) -> Shift:
     """As `fit_shift`, off one surface along log x: from joint draws of the best values of slices that have one in both
-    settings. RUN_ERRORS.md says how often the interval holds the factor.
+    settings. Slices of one setting err alike, as far as their curves have one form (`Best.shared`). RUN_ERRORS.md says
+    how often the interval holds the factor.
     """
     pair = [dict(zip((key for (key,) in each.slices.settings), each.bests, strict=True)) for each in (one, other)]
     located = [{key: best for key, best in each.items() if best and best.status == Status.LOCATED} for each in pair]
@@ -39,12 +40,11 @@ def shift_of(one: SlicePlaces, other: SlicePlaces, level: float = LEVEL) -> Shif
     shift = Shift(slices=len(both), left_out=len(every) - len(both), draws=draws)
     if not both:
         return shift
-    rng, names = np.random.default_rng(0), sorted(both)
-    first, second = (
-        np.mean([each[key].draws + RESOLUTION * each[key].gap * rng.standard_normal(COUNT) for key in names], axis=0)
-        for each in located
-    )
-    low, factor, high = np.exp(np.quantile(second - first, [(1 - level) / 2, 0.5, (1 + level) / 2])).tolist()
+    rng, first, second = np.random.default_rng(0), *([each[key] for key in sorted(both)] for each in located)
+    apart = np.mean([best.draws for best in second], axis=0) - np.mean([best.draws for best in first], axis=0)
+    for bests in (first, second):
+        apart += np.median([best.shared for best in bests]) * rng.standard_normal(COUNT)
+    low, factor, high = np.exp(np.quantile(apart, [(1 - level) / 2, 0.5, (1 + level) / 2])).tolist()
     return replace(shift, factor=factor, low=low, high=high)
 
 

@@ -9,6 +9,8 @@ import raysweep
 from raysweep.analyses.comparison import compared
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed
+from raysweep.fits.comparison import UNCLEAR, paired, per_cell
+from raysweep.fits.surface.single_runs import run_errors
 from raysweep.report.notes import left_alone
 
 AXES = {"overlap_angle": [10.0, 40.0, 70.0]}
@@ -57,12 +59,26 @@ def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds(
     lr, width = (each.ravel() for each in np.meshgrid(np.geomspace(1e-4, 1e-2, 8), [1, 2, 4]))
     cells, rng = pd.DataFrame({"lr": lr, "width": width}), np.random.default_rng(0)
     loss = 2 + 0.1 * np.log(lr / 1e-3) ** 2 + 0.02 * rng.standard_normal((2, 24)) - [[0.0], [0.03]]
-    runs = [raysweep.analyse(cells.assign(loss=one), "loss", list(cells)) for one in loss]
+    given = zip(loss, (None, "se"), strict=True)  # one has no known errors
+    runs = [raysweep.analyse(cells.assign(loss=y, se=0.02), "loss", list(cells), error=error) for y, error in given]
     frame = pd.concat([one.results().assign(sweep="ab"[k], seed=k) for k, one in enumerate(runs)])
     finding = compared(frame, *designed([{**runs[k].space.as_dict(), "name": "ab"[k]} for k in (0, 1)], ["a", "b"]))
     (row,) = finding.table.to_dict("records")
     assert (row["outcome"], row["cells"], finding.facts["method"]) == (Outcome.LOWER, 24, "run_errors")
     assert row["low"] < -0.03 < row["high"] < 0
+
+
+@pytest.mark.parametrize("seed", [19, 25, 28])  # with noise that varies along five rates a cell was told from its equal
+def test_of_few_rates_no_cell_is_told_from_its_equal(seed):
+    rng, (sweep, slices, x) = np.random.default_rng(seed), (each.ravel() for each in np.indices((2, 3, 5)))
+    cells = pd.DataFrame(
+        {"sweep": sweep, "slice": slices, "x": x, "draws": 1, "standard_error": np.nan, "status": "ok"}
+    )
+    cells["mean"] = 4 * (x / 4 - rng.uniform(0.3, 0.7, 3)[slices]) ** 2 + 0.05 * rng.standard_normal(30)
+    cells["error"] = run_errors(cells, "x", ["sweep", "slice", "x"], turn="min", logarithmic=False)
+    pairs = paired(cells[sweep == 0], cells[sweep == 1], ["slice", "x"], "mean", "error")
+    table = per_cell(pairs, ["slice", "x"], error="error", degrees=4.0)
+    assert set(table["status"]) == {UNCLEAR}
 
 
 def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared():

@@ -93,9 +93,8 @@ def test_of_cells_that_are_a_sample_draws_do_not_shorten_the_interval():
     expected = correlation.of_ranks(np.arange(8), np.array(list(SWAPPED.values())))
     assert (few["estimate"], few["low"], few["high"]) == pytest.approx(expected)
     assert (many["low"], many["high"]) == pytest.approx(expected[1:])
-    (row,) = relation(sample="cells", where={"noise": 0.0, "overlap_angle": [10.0, 20.0, 30.0, 40.0]}).table.to_dict(
-        "records"
-    )
+    chosen["where"]["overlap_angle"] = [10.0, 20.0, 30.0, 40.0]
+    (row,) = relation(**chosen).table.to_dict("records")
     assert (row["outcome"], row["needed"], row["needed_number"]) == (Outcome.MEASURED, Needed.MORE_UNITS, 4)
 
 

@@ -84,9 +84,7 @@ def prediction(zero, slope=-1.0):
     return predicted_boundary.run(Question(rows, options, TRANSFER, "name"))
 
 
-@pytest.mark.parametrize(
-    ("zero", "outcome"), [(200.0, Outcome.AGREES), (330.0, Outcome.LOWER), (120.0, Outcome.HIGHER)]
-)
+@pytest.mark.parametrize(("zero", "outcome"), [(200, Outcome.AGREES), (330, Outcome.LOWER), (120, Outcome.HIGHER)])
 def test_a_prediction_agrees_or_is_too_low_or_too_high(zero, outcome):
     finding = prediction(zero)
     table = finding.table

@@ -1,5 +1,4 @@
-"""Every benchmark that can be run does run, at a tiny size and in this process, so that no renamed function breaks one
-unseen. What it measures here means nothing."""
+"""Every benchmark runs at a tiny size in this process, so that none breaks unseen. What it measures means nothing."""
 
 import contextlib
 import io

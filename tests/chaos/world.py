@@ -50,8 +50,7 @@ class Tally:
 
 @dataclass
 class Expected:
-    """What an undisturbed sweep and its companion leave behind. seconds: how long the sweep takes; events: how much
-    happens meanwhile."""
+    """What an undisturbed sweep and its companion leave. seconds: how long it takes; events: how many meanwhile."""
 
     things: dict[tuple, object]
     seconds: float

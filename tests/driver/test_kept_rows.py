@@ -1,5 +1,4 @@
-"""Rows that are computed stay, whatever goes wrong after, a full disk too; what could not be begun leaves nothing
-behind."""
+"""Rows that are computed stay whatever goes wrong, a full disk too; what could not be begun leaves nothing."""
 
 from dataclasses import replace
 

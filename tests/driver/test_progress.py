@@ -1,5 +1,4 @@
-"""What a running sweep shows: how much time is left, and a page that is written seldom, cheaply, and never at the cost
-of rows."""
+"""What a running sweep shows: the time left, and a page written seldom, cheaply, and never at the cost of rows."""
 
 import io
 import itertools

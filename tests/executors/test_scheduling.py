@@ -144,8 +144,7 @@ def test_a_killed_sweep_goes_on_and_computes_no_stage_twice(sandbox, storage, tm
 def test_nobody_waits_on_a_core_for_what_another_sweep_computes(
     executor, request, sandbox, storage, tmp_path, monkeypatch, drive
 ):
-    """The first sweep computes a trunk and lets others wait. The second computes what it can, and no trial of it is
-    under way meanwhile."""
+    """The first sweep computes a trunk; the second what it can, with no trial of it under way meanwhile."""
     if executor == "ray":
         monkeypatch.setenv("RAY_ADDRESS", request.getfixturevalue("ray_cluster"))
     axes = {"source": [0], "length": [1], "rate": list(range(6)), "probe": [0, 1]}

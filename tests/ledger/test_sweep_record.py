@@ -1,5 +1,4 @@
-"""The record of a sweep and the segments of its rows are read as they were written, or named as damaged, each in one
-line."""
+"""The record of a sweep and the segments of its rows are read as written, or named as damaged in one line."""
 
 import errno
 import hashlib

@@ -1,5 +1,4 @@
-"""The page of a report in a headless Chromium: what a reader can move, sort, read and save, and what works without
-JavaScript."""
+"""The page of a report in a headless Chromium: what a reader can move, sort and save, and without JavaScript."""
 
 import base64
 import csv

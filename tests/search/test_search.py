@@ -59,8 +59,7 @@ def test_the_gap_that_holds_the_sign_change_is_closed(storage):
 
 
 def sought(storage, folder, kind, axes, budget, **changes):
-    """A search in y = x + seed, whose mean over eight draws is x + 3.5 and certain to 2.05 on either side; `added`
-    does nothing to it."""
+    """A search in y = x + seed: eight draws have the mean x + 3.5, certain to 2.05; `added` does nothing to it."""
     space = {"name": "sandy", "workload": "sandbox", "axes": axes, "fixed": {"folder": str(folder)}, "seeds": 8}
     return run_space(storage, {**space, "search": {kind: {"metric": "y", "x": "x", "budget": budget}}, **changes})
 

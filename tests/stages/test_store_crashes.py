@@ -152,8 +152,7 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
 
 
 def test_clocks_that_jump_or_differ_take_no_lease_from_a_process_that_lives(local, monkeypatch):
-    """A laptop that was closed: by the clock its own lease is old, before it could renew it. And hosts whose clocks
-    differ by minutes."""
+    """A laptop that was closed: its own lease is old before it is renewed. And clocks that differ by minutes."""
     lease = leases.Claim(local.files, STAGE, 20.0).take()
     assert lease is not None
     usual = time.time

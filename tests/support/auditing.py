@@ -1,5 +1,4 @@
-"""What Python itself tells of what it opens and locks (`sys.audit`): tests count it or come in between, and replace
-nothing."""
+"""What Python tells of what it opens and locks (`sys.audit`): tests count it or come between, and replace nothing."""
 
 import contextlib
 import functools

@@ -19,8 +19,7 @@ def mounted(*arguments):
 
 @contextlib.contextmanager
 def disk(folder, *options):
-    """A file system of its own at `folder`, mounted with these options. Beside each test that needs one stands one that
-    runs without."""
+    """A file system of its own at `folder`, mounted so. Beside each test that needs one stands one without."""
     folder.mkdir(parents=True, exist_ok=True)
     if not mounted("-t", "tmpfs", *options, "tmpfs", str(folder)):
         pytest.skip("mounting needs root")

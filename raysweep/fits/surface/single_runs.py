@@ -25,6 +25,7 @@ COUNT = 1024
 # How much more cells err than draws of the surface say: the scale of Student's t stands there for an error (`HEAVY`),
 # and shape, units and weights for what is known. RUN_ERRORS.md says how it was chosen.
 WIDER = 2.4
+SHORT = 7  # with fewer values of the axis nothing tells where along it a run errs less than others
 STEPS = 200  # spreads of the lowest values of slices that are weighed
 
 
@@ -55,6 +56,8 @@ def run_errors(cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, l
     surface, data = found
     errors = np.empty(len(cells))
     errors[np.argsort(data.slices, kind="stable")] = HEAVY * _run_scales(surface, data)[1][surface.mask]
+    if np.median(np.bincount(data.slices)) < SHORT:
+        errors = np.maximum(errors, np.median(errors))
     return errors / np.sqrt(data.draws)
 
 
