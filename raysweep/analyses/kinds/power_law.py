@@ -14,8 +14,9 @@ from raysweep.analyses.question import Analysis, Question
 from raysweep.analyses.rows import Part, Where, edges_of, groups, is_exact, plain_means
 from raysweep.analyses.series import CurvesPlot, Series, grid_theory, laid_out
 from raysweep.analyses.single_runs import method_of, with_errors
-from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves
-from raysweep.fits.statistics import holm, mean_band
+from raysweep.fits.draws import means_with_errors
+from raysweep.fits.power_law import clear_signs, fit_power_law, log_curves, log_rows
+from raysweep.fits.statistics import holm, mean_band, normal_quantile
 from raysweep.fits.trend import slope_weights
 from raysweep.lazy import pd
 from raysweep.space import analysis_options as allowed
@@ -28,7 +29,7 @@ def run(question: Question) -> Finding:
     parts = list(groups(rows, keys))
     whole = exponents(parts, question, error)
     fitted = [
-        (where, law(rows, row, question))
+        (where, law(rows, row, question, error))
         for (where, rows), row in zip(parts, whole.to_dict("records"), strict=True)
         if np.isfinite(row["exponent"])
     ]
@@ -89,12 +90,21 @@ def means(fitted: Sequence[tuple[Where, Series]], keys: list[str], question: Que
     return pd.DataFrame(lines, columns=[*keys, question.x, "geometric_mean", "low", "high"])
 
 
-def law(rows: pd.DataFrame, row: Mapping[str, Any], question: Question) -> Series:
-    """One line of geometric means. row: its fit."""
-    curves, _ = log_curves(rows, question.x, question.metric, "seed")
-    means = plain_means(curves.x, *(np.exp(each) for each in mean_band(curves.values, question.level)))
-    u = np.log(curves.x)
-    fitted = np.exp(curves.values.mean() + row["exponent"] * (u - u.mean()))
+def law(rows: pd.DataFrame, row: Mapping[str, Any], question: Question, error: str | None) -> Series:
+    """One line of geometric means, with the errors of runs if there are some. row: its fit."""
+    if error:
+        logged, _ = log_rows(rows, question.x, question.metric, "seed")
+        relative = logged.assign(**{error: logged[error] / np.exp(logged[question.metric])})
+        points = means_with_errors(relative, [question.x], question.metric, error)
+        at, middle, errors = (points[name].to_numpy(float) for name in (question.x, question.metric, error))
+        half = normal_quantile(question.level) * errors
+        band = middle, middle - half, middle + half
+    else:
+        curves, _ = log_curves(rows, question.x, question.metric, "seed")
+        at, band, middle = curves.x, mean_band(curves.values, question.level), curves.values
+    means = plain_means(at, *(np.exp(each) for each in band))
+    u = np.log(at)
+    fitted = np.exp(middle.mean() + row["exponent"] * (u - u.mean()))
     theory_x, theory = grid_theory(rows, question.x, question.metric)
     shown = (theory_x > 0) & (theory > 0)
     return Series({}, means, theory_x[shown], theory[shown], fitted=fitted)
