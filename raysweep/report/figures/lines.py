@@ -41,7 +41,8 @@ def points_in_words(panels: Sequence[Panel[Series]], finding: Finding, hidden: b
     if not given and not (high - low > NOTHING * np.abs(centre)).any():
         return "value of every draw", "Points: every draw, without error bars."
     behind = drawing.BEHIND if hidden else ""
-    what = "single runs" if given else what
+    single = given or (finding.kind == "power_law" and facts.get("method") == "run_errors")
+    what = "single runs" if single else what
     return what, f"Points: {what}; bars: {bars}{over}{' of the given errors' * given}{behind}."
 
 
