@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import raysweep
-from benchmarks.real_rows import ROWS, SETS
+from benchmarks.real_rows import SETS
 from benchmarks.shares import markdown
-from benchmarks.single_runs import GRIDS, NOISE_SIZES
+from benchmarks.single_runs import GRIDS, NOISE_SIZES, real_runs
 from benchmarks.surfaces import NOISES, SHAPES, SPAN
 from raysweep.analyses.finding import Outcome
 from raysweep.fits.comparison import HIGHER, LOWER, over_cells, paired, per_cell
@@ -95,14 +95,8 @@ def slopes_of(
 
 def real_slopes(name: str, number: int) -> pd.DataFrame:
     """The slopes of real curves, with a seed of its own for every cell."""
-    rng = np.random.default_rng(number)
-    with np.load(ROWS, allow_pickle=False) as kept:
-        part = {key: kept[f"{name}, {key}"] for key in ("x", "mean", "scale", "deviations")}
-    slices, draws, points = part["deviations"].shape
-    seeds = rng.integers(draws, size=(slices, points))
-    noise = part["deviations"].astype(np.float64)[np.arange(slices)[:, None], seeds, np.arange(points)]
-    values = part["mean"] + part["scale"][:, None] * noise
-    return slopes_of(part["x"], values, part["mean"], logarithmic=SETS[name].logarithmic)[0].assign(curves=name)
+    x, truth, values = real_runs(name, number)
+    return slopes_of(x, values, truth, logarithmic=SETS[name].logarithmic)[0].assign(curves=name)
 
 
 def compared(kind: str, noise: str, size: float, grid: tuple[int, int], number: int) -> dict[str, Any]:

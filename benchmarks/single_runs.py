@@ -91,16 +91,23 @@ def simulated_zeros(name: str, noise: str, size: float, grid: tuple[int, int], n
     return zeros_of(x, values, roots).assign(curve=name, noise=noise, size=size, grid=f"{slices}x{points}")
 
 
+def real_runs(name: str, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(x, the mean of all seeds, runs with a seed of its own for every cell) of real curves, (slices, points)."""
+    with np.load(ROWS, allow_pickle=False) as kept:
+        x, mean, scale, deviations = (kept[f"{name}, {key}"] for key in ("x", "mean", "scale", "deviations"))
+    slices, draws, points = deviations.shape
+    seeds = np.random.default_rng(number).integers(draws, size=(slices, points))
+    noise = deviations.astype(np.float64)[np.arange(slices)[:, None], seeds, np.arange(points)]
+    return x, mean, mean + scale[:, None] * noise
+
+
 def real_zeros(number: int) -> pd.DataFrame:
     """Real zeros, with a seed of its own for every cell."""
-    name, rng = "linear networks: zeros", np.random.default_rng(number)
+    name = "linear networks: zeros"
     with np.load(ROWS, allow_pickle=False) as kept:
-        part = {key: kept[f"{name}, {key}"] for key in ("x", "mean", "scale", "deviations")}
         roots = kept[f"{name}, reference {SETS[name].groups[0]}"].mean(axis=1)
-    values = part["mean"][:, None] + part["scale"][:, None, None] * part["deviations"].astype(np.float64)
-    slices, seeds, points = np.ogrid[: len(values), :1, : values.shape[2]]
-    seeds = rng.integers(values.shape[1], size=(len(values), 1, values.shape[2]))
-    return zeros_of(part["x"], values[slices, seeds, points][:, 0], roots).assign(curve=name)
+    x, _, values = real_runs(name, number)
+    return zeros_of(x, values, roots).assign(curve=name)
 
 
 def zeros(repeats: int) -> str:

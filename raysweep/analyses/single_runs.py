@@ -9,6 +9,7 @@ import numpy as np
 
 from raysweep.analyses.question import Question
 from raysweep.analyses.rows import is_exact, is_logarithmic
+from raysweep.fits.draws import means_with_errors
 from raysweep.fits.surface.posterior import DEGREES
 from raysweep.fits.surface.single_runs import COUNT, axis_of, cell_values, drawn_together, run_errors
 from raysweep.fits.surface.slice_places import has_few_draws
@@ -81,11 +82,10 @@ def values_of_single_runs(question: Question, keys: Sequence[str], table: pd.Dat
         return None
     error = None
     if errors := question.error_in(question.rows):
-        good = question.rows[question.rows["status"] == "ok"]
-        squares = good.assign(_square=good[errors].astype(float) ** 2).groupby(keys, dropna=False)["_square"].sum()
-        error = (
-            np.sqrt(table[keys].merge(squares.reset_index(), on=keys)["_square"].to_numpy()) / table["draws"].to_numpy()
-        )
+        rows, metric = question.rows, question.metric
+        good = rows[(rows["status"] == "ok") & np.isfinite(rows[metric].astype(float))]
+        known = means_with_errors(good, keys, metric, errors)
+        error = table[keys].merge(known, on=keys)[errors].to_numpy()
     elif is_exact(question.rows, question.metric):
         return None
     x, values = axis_of(table, keys), None
