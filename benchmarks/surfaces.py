@@ -29,10 +29,9 @@ Coverage is that of all slices that are decided (located, or bounded on one side
 those that are located, and as a ratio to that of an oracle who knows the family and the noise (Cramér and Rao's bound
 in each slice, whose level and size are unknown too). A ratio of 3 was asked for; only large noise comes near it. With
 little noise an oracle's width goes to 0, and ours to what a curve may do between two values of the grid. From where a
-cliff stands an oracle even knows the best value. `RESOLUTION` in `best.py` is 0.06 gaps of the grid, for a knee; smooth
-families are covered in more than they say. Kinks, a hinge (level on one side, steep on the other) and the edge of
-stability are best at their bend, which smooth draws miss: most draws are moved towards it (`MOVED`; `STRAIGHT` tells a
-bend from a wall farther away). Where one side is nearly level they are covered least all the same.
+cliff stands an oracle even knows the best value. Smooth families are covered in more than they say. Kinks, a hinge
+(level on one side, steep on the other) and the edge of stability are best at their bend, which smooth draws miss: most
+draws are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a wall farther away).
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
 curves and too small for kinks, in the same measure as intervals are.

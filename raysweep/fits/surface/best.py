@@ -13,10 +13,9 @@ from raysweep.fits.surface.posterior import CAP, Surface, paths
 
 STEPS, STEPS_OF_TWO = 81, 21  # points along one axis, alone or as one of two
 COUNT = 1024
-# The standard error of a place that no model of the curve removes, in gaps of the grid. COVERAGE.md says how it was
-# chosen: with it a knee and a cusp are covered too.
-RESOLUTION = 0.06
-SHARED = 0.2  # that of a law: slices of one form err alike, so their number does not average it away
+# The standard error of a law's places that slices of one form share, in gaps of the grid: their number does not average
+# it away.
+SHARED = 0.2
 # Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend.
 STEEP = (1.5, 2.5)
 # A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
@@ -41,7 +40,7 @@ class Best:
     high: float
     choice: float  # the value of least expected regret
     regret: float  # that of the choice, in the units of y
-    draws: np.ndarray  # of the place, without the error that the interval has besides
+    draws: np.ndarray  # of the place
     gap: float  # of the grid around the place
     shared: float  # the standard error of the place that slices of one form share
     edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
@@ -134,8 +133,7 @@ def _read(
     heights = surface.heights(s, f)
     moved = _towards_kinks(points, heights, place, gap, cap, rng)
     place = place + moved
-    wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
-    estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
+    estimate, low, high = (float(one) for one in np.quantile(place, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
         status, reason = Status.UNDETERMINED, Reason.TOO_FEW_POINTS
@@ -204,7 +202,7 @@ def _towards_kinks(
     above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
     room = np.where(contrast > 0, rooms[1] * straight[1] * below, -rooms[0] * straight[0] * above)
     moved = rng.random(len(place)) < MOVED
-    return np.asarray(moved * np.abs(contrast) * room * np.sqrt(rng.random(len(place))))
+    return np.asarray(moved * np.abs(contrast) * room)
 
 
 def _up_to_the_line(

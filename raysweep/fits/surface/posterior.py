@@ -45,7 +45,8 @@ FEW = 2  # draws a cell up to which only the other cells say how large the noise
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
 FLAT = 100.0  # the prior variance of the level of a slice, in compressed heights squared
 SMALL = 1e-8
-NEAR = 31  # points along each input on which the lowest point is sought
+NEAR = 1.5  # gaps of the grid around the lowest cell where the lowest point is sought
+CANDIDATES = 124  # for a draw of it: along the whole of one axis, or near the lowest point of two
 SWEEPS, KEPT, APART = 40, 4, 6  # sweeps of the sampler, how many of the last ones are kept, and how far apart
 FARTHEST = 20  # hyperparameters more prior standard deviations away are not looked at
 HYPERS = 8  # draws of the hyperparameters
@@ -410,7 +411,7 @@ def _reweigh(surface: Surface) -> None:
 def _lowest(surface: Surface, now: State, cells: np.ndarray) -> np.ndarray:
     """The lowest point of the mean surface of each slice around its lowest cell, within the slice's cells."""
     every = np.arange(len(cells))
-    steps = np.linspace(-1.5, 1.5, NEAR)
+    steps = np.linspace(-NEAR, NEAR, 31)
     moves = np.stack([each.ravel() for each in np.meshgrid(*[steps] * surface.x.shape[-1], indexing="ij")], axis=-1)
     points = surface.x[every, cells][:, None, :] + moves * surface.gap
     inside = np.where(surface.mask[..., None], surface.x, np.nan)
@@ -437,11 +438,14 @@ def _hyper_draws(surface: Surface, rng: np.random.Generator) -> list[np.ndarray]
 
 def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sample]:
     """Draws of mu and of the lowest points by Gibbs' sampler, at the hyperparameters of a state."""
-    steps = np.linspace(-1.5, 1.5, NEAR)[:, None] if surface.x.shape[-1] == 1 else rng.uniform(-1.5, 1.5, (4 * NEAR, 2))
     mask, lowest, inverse = surface.mask, surface.lowest, now.lower_inverse
     inside = np.where(mask[..., None], surface.x, np.nan)
     low, high = np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :]
-    candidates = np.clip(surface.lowest[:, None, :] + steps * surface.gap, low, high)
+    if surface.x.shape[-1] == 1:  # where noise is large, or a side level, the lowest point may be anywhere
+        candidates = low + (high - low) * np.linspace(0, 1, CANDIDATES)[:, None]
+    else:
+        moves = rng.uniform(-NEAR, NEAR, (CANDIDATES, 2)) * surface.gap
+        candidates = np.clip(surface.lowest[:, None, :] + moves, low, high)
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
     white = inverse[:, None] @ every
     data = np.einsum("snm,sm->sn", inverse, surface.g)
