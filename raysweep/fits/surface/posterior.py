@@ -45,8 +45,10 @@ FEW = 2  # draws a cell up to which only the other cells say how large the noise
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
 FLAT = 100.0  # the prior variance of the level of a slice, in compressed heights squared
 SMALL = 1e-8
-NEAR = 1.5  # gaps of the grid around the lowest cell where the lowest point is sought
-CANDIDATES = 124  # for a draw of it: along the whole of one axis, or near the lowest point of two
+# Gaps of the grid around its lowest cell where the lowest point of the mean surface is sought, and that of draws along
+# one axis or two; at how many points.
+NEAR, POINTS = 1.5, 31
+FAR, MOVES = 6.0, 121
 SWEEPS, KEPT, APART = 40, 4, 6  # sweeps of the sampler, how many of the last ones are kept, and how far apart
 FARTHEST = 20  # hyperparameters more prior standard deviations away are not looked at
 HYPERS = 8  # draws of the hyperparameters
@@ -411,7 +413,7 @@ def _reweigh(surface: Surface) -> None:
 def _lowest(surface: Surface, now: State, cells: np.ndarray) -> np.ndarray:
     """The lowest point of the mean surface of each slice around its lowest cell, within the slice's cells."""
     every = np.arange(len(cells))
-    steps = np.linspace(-NEAR, NEAR, 31)
+    steps = np.linspace(-NEAR, NEAR, POINTS)
     moves = np.stack([each.ravel() for each in np.meshgrid(*[steps] * surface.x.shape[-1], indexing="ij")], axis=-1)
     points = surface.x[every, cells][:, None, :] + moves * surface.gap
     inside = np.where(surface.mask[..., None], surface.x, np.nan)
@@ -441,11 +443,9 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     mask, lowest, inverse = surface.mask, surface.lowest, now.lower_inverse
     inside = np.where(mask[..., None], surface.x, np.nan)
     low, high = np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :]
-    if surface.x.shape[-1] == 1:  # where noise is large, or a side level, the lowest point may be anywhere
-        candidates = low + (high - low) * np.linspace(0, 1, CANDIDATES)[:, None]
-    else:
-        moves = rng.uniform(-NEAR, NEAR, (CANDIDATES, 2)) * surface.gap
-        candidates = np.clip(surface.lowest[:, None, :] + moves, low, high)
+    # with much noise, or a level side, it may lie far away; one beyond an end stands at that end
+    steps = np.linspace(-FAR, FAR, MOVES)[:, None] if low.shape[-1] == 1 else rng.uniform(-NEAR, NEAR, (MOVES, 2))
+    candidates = np.clip(surface.lowest[:, None, :] + steps * surface.gap, low, high)
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
     white = inverse[:, None] @ every
     data = np.einsum("snm,sm->sn", inverse, surface.g)
