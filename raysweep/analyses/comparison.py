@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from raysweep.analyses import registry
 from raysweep.analyses.design import Design
 from raysweep.analyses.finding import NOTHING, Finding, Needed, Nothing, Outcome, Plot, as_table
@@ -21,6 +23,7 @@ from raysweep.workloads.declaration import Workload
 
 KIND, ASKED = "comparison", "How do the sweeps differ?"
 ENDS = (("here", "left"), ("there", "right"))
+CLOSE = 1e-6  # the relative difference up to which numbers of two tables are one: 32 bits hold 7 digits
 
 
 def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding:
@@ -39,7 +42,7 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     parameters, measured = parameters_of(frame, workload), [one.name for one in workload.metrics if one.name in frame]
     with_theory = [name for name in measured if f"{name}_theory" in frame]
     metrics = [name for name in design.metrics() if name in measured] or with_theory or measured
-    frame = frame.assign(sweep=frame["sweep"].astype(str))
+    frame = joined(frame, parameters).assign(sweep=frame["sweep"].astype(str))
     of_cell = list(dict.fromkeys([*varying(parameters, frame), "sweep"]))
     asked = {metric: Question(frame, {"metric": metric}, workload, KIND, design) for metric in metrics}
     errors = {metric: with_errors(question, of_cell) for metric, question in asked.items()}
@@ -78,6 +81,16 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
     keys = ["sweep", "metric"]
     table = as_table(rows, keys if rows else [])
     return Finding(KIND, KIND, table, keys=keys, facts=facts, tables=tables, plots=lambda: plots, question=ASKED)
+
+
+def joined(frame: pd.DataFrame, parameters: list[str]) -> pd.DataFrame:
+    """The rows with close numbers of a parameter as one, the smallest: another table may hold them in 32 bits."""
+    for name in frame[parameters].select_dtypes("float"):
+        values = np.unique(frame[name].dropna())
+        apart = np.r_[True, ~np.isclose(values[1:], values[:-1], rtol=CLOSE, atol=0)][: len(values)]
+        first = values[apart][np.cumsum(apart) - 1]
+        frame = frame.assign(**{name: frame[name].replace(dict(zip(values, first, strict=True)))})
+    return frame
 
 
 def row(table: pd.DataFrame, whole: Overall) -> dict[str, Any]:

@@ -188,6 +188,8 @@ def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> s
     unit, symbol = unit_of(finding.x, workload), workload.symbol(finding.x)
     if size % 2 and (unit or symbol):
         return place if unit else f"{symbol} = {place}"
+    if (what := x.split(" per ")[0]).endswith("s") and not what.endswith("ss"):  # several things have no article
+        return f"{symbol or x} = {place}"
     return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
 
 

@@ -53,7 +53,7 @@ COUNTED = 4
 """The most outcomes that a table counts."""
 WIDE, HEAD = 76, 10
 """The most letters of a line of a crossed table, and those of a head that it has room for."""
-INTERVALS = "; intervals are below"
+INTERVALS = "; intervals are listed below"
 RANKED = ("best", "search")
 """The kinds whose settings are in the order of their values."""
 NO_TABLE = Table([], [], [])
@@ -87,7 +87,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
     held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
-    shown = f"{held:,} of {every}; all are below."
+    shown = f"{held:,} of {every}; all are listed below."
     if P in out.head:
         column = out.head.index(P)
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
@@ -269,7 +269,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     some = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
     others = [called(one, workload) for one in varying(finding.keys, table)]
     every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
-    return of_columns(columns, f"All {every}, by {called(key, workload)}{some}; each is below.")
+    return of_columns(columns, f"All {every}, by {called(key, workload)}{some}; each is listed below.")
 
 
 def _range(table: pd.DataFrame, unit: str) -> str:

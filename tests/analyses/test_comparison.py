@@ -59,8 +59,9 @@ def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds(
     lr, width = (each.ravel() for each in np.meshgrid(np.geomspace(1e-4, 1e-2, 8), [1, 2, 4]))
     cells, rng = pd.DataFrame({"lr": lr, "width": width}), np.random.default_rng(0)
     loss = 2 + 0.1 * np.log(lr / 1e-3) ** 2 + 0.02 * rng.standard_normal((2, 24)) - [[0.0], [0.03]]
-    given = zip(loss, (None, "se"), strict=True)  # one has no known errors
-    runs = [raysweep.analyse(cells.assign(loss=y, se=0.02), "loss", list(cells), error=error) for y, error in given]
+    given = [(lr, loss[0], None), (np.float32(lr), loss[1], "se")]  # one has no known errors, one fewer digits
+    tables = [(cells.assign(lr=x, loss=y, se=0.02), error) for x, y, error in given]
+    runs = [raysweep.analyse(table, "loss", list(cells), error=error) for table, error in tables]
     frame = pd.concat([one.results().assign(sweep="ab"[k], seed=k) for k, one in enumerate(runs)])
     finding = compared(frame, *designed([{**runs[k].space.as_dict(), "name": "ab"[k]} for k in (0, 1)], ["a", "b"]))
     (row,) = finding.table.to_dict("records")

@@ -22,6 +22,7 @@ from raysweep.report.names import axis_label, called, plain
 from raysweep.report.phrases import DODGED, ERR_ALIKE, LOG_LOG, MEDIANS, OPEN_POINTS, POINTS, QUANTITIES
 from raysweep.workloads.declaration import Workload
 
+LONG = 40  # letters of a label of an axis from which on what its values mean stands in the caption
 APART: dict[str, Any] = {"color": BASE["color"], "linestyle": "none", "marker": "_", "markersize": 26}
 BESIDE: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3, "marker": "x", "markersize": 4}
 FITTED: dict[str, Any] = {"linestyle": "--", "linewidth": 1.2}
@@ -107,7 +108,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             scales.show_infinity(panel, finite, far, logarithmic)
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
-    y = form.format(metric=axis_label(metric, workload), reference=reference) + meaning(metric, bars, workload)
+    y, means = form.format(metric=axis_label(metric, workload), reference=reference), meaning(metric, bars, workload)
+    y, means = (y, f" {means}" * bool(means)) if len(y) > LONG else (f"{y}\n{means}".strip(), "")
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
     apart = measurable and draw_distances(sheet, axis_label(x, workload), logarithmic)
     sheet.label(axis_label(x, workload) * (not apart), y, end_of, markersize=5.5)
@@ -143,16 +145,15 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         and drawing.mark("theory's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
     ]
     quantity = form.format(metric=called(metric, workload), reference=reference)
-    caption = f"{quantity} against {called(x, workload)}."
+    caption = f"{quantity} against {called(x, workload)}{means}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 
 
 def meaning(metric: str, values: np.ndarray, workload: Workload) -> str:
-    """What values above 0 mean, to add to the label of the axis; empty if the metric declares nothing or has no such
-    values on both sides."""
+    """What values above 0 mean, in brackets; empty if the metric declares nothing or has no values on both sides."""
     positive, _ = signs_of(metric, workload)
-    return f"\n(above 0: {positive})" if positive and np.nanmin(values) < 0 < np.nanmax(values) else ""
+    return f"(above 0: {positive})" if positive and np.nanmin(values) < 0 < np.nanmax(values) else ""
 
 
 def draw_theory(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, apart: bool, shade: Any) -> None:

@@ -26,7 +26,9 @@ PARAMETERS = (
     common.engine("limit", ENGINES),
     Parameter("depth", int, 1, "number of weight matrices", minimum=1, maximum=1000, symbol="L"),
     Parameter("dim", int, 1000, "input dimension d", minimum=1, maximum=20_000, symbol="d"),
-    Parameter("gamma", float, 0.3, common.SAMPLES, minimum=0, maximum=1000, symbol="γ"),
+    Parameter(
+        "gamma", float, 0.3, common.SAMPLES, minimum=0, maximum=1000, symbol="γ", label="target samples per dimension"
+    ),
     Parameter("spectrum", str, "1.5:50,0.3", f"eigenvalues of the inputs' covariance: {FORM}", words=in_words),
     Parameter(
         "shift",
