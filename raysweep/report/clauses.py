@@ -234,7 +234,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         middle, *span = (f"{text}{degrees}" for text in alike(group.middle, *group.span, error=group.error))
         if size == ENDS:
             return f"{name}{' to '.join(span)}{unit} ({sure})"
-        about, more = f"about {name}{middle}{unit}", f"{sure} intervals: {' to '.join(span)}{unit}"
+        about, more = f"about {name}{middle}{unit}", f"{sure} intervals within {' to '.join(span)}{unit}"
     elif group.alike:
         more = across
     return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"

@@ -216,7 +216,7 @@ def test_estimates_that_their_intervals_do_not_tell_apart_are_about_one_value():
         return sentence(Finding("boundary", "b", as_table(rows, ["gamma"]), "", "overlap_angle", ["gamma"]), TRANSFER)
 
     assert "changes sign at an overlap angle of 41° at γ = 1 (rising to 43° at γ = 3) in all 3" in located(0.5)
-    assert "an overlap angle of about 42° (95 % intervals: 36° to 48°) in all 3" in located(5)
+    assert "an overlap angle of about 42° (95 % intervals within 36° to 48°) in all 3" in located(5)
 
 
 def test_a_bound_is_said_with_its_value_and_the_best_at_the_edge_of_the_grid_as_such():
