@@ -89,7 +89,7 @@ def joined(frame: pd.DataFrame, parameters: list[str]) -> pd.DataFrame:
         values = np.unique(frame[name].dropna())
         apart = np.r_[True, ~np.isclose(values[1:], values[:-1], rtol=CLOSE, atol=0)][: len(values)]
         first = values[apart][np.cumsum(apart) - 1]
-        frame = frame.assign(**{name: frame[name].replace(dict(zip(values, first, strict=True)))})
+        frame = frame.assign(**{name: frame[name].map(dict(zip(values, first, strict=True)))})
     return frame
 
 
