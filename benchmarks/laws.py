@@ -54,7 +54,7 @@ TEXT_OF_REAL = """
 
 The sweeps of `benchmarks/real_rows.py`, all curves of a set as one surface, cut to one or two seeds, which all cells
 share, or to a seed of its own for each cell. The truth is that of all seeds. Trainings of language models are chaotic:
-cells of one seed err each on its own, and one seed is enough. In linear networks a seed moves neighbouring cells alike.
+cells of one seed err each on its own. In linear networks a seed moves neighbouring cells alike.
 Its curve is smooth, and the interval is that of *this seed's* curve, which holds the lowest point of the mean curve too
 seldom. One seed cannot show this. So of a sweep that ran here `inflection` and `boundary` need several draws.
 
