@@ -84,12 +84,15 @@ def compared(frame: pd.DataFrame, design: Design, workload: Workload) -> Finding
 
 
 def joined(frame: pd.DataFrame, parameters: list[str]) -> pd.DataFrame:
-    """The rows with close numbers of a parameter as one, the smallest: another table may hold them in 32 bits."""
+    """The rows with close numbers of a parameter as one, the smallest: another table may hold them in 32 bits. Numbers
+    of a parameter that a sweep itself tells apart stay as they are."""
     for name in frame[parameters].select_dtypes("float"):
         values = np.unique(frame[name].dropna())
         apart = np.r_[True, ~np.isclose(values[1:], values[:-1], rtol=CLOSE, atol=0)][: len(values)]
         first = values[apart][np.cumsum(apart) - 1]
-        frame = frame.assign(**{name: frame[name].map(dict(zip(values, first, strict=True)))})
+        together = frame.assign(**{name: frame[name].map(dict(zip(values, first, strict=True)))})
+        before, after = (each.groupby("sweep")[name].nunique() for each in (frame, together))
+        frame = together if before.equals(after) else frame
     return frame
 
 

@@ -166,10 +166,9 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
     if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
         return [[""]] * DETAILS
-    is_placed = clause(finding, lead, workload) != brief_words(finding, lead, workload)
-    if every == lead.count and is_placed and lead.drive and lead.drive.medians:
-        # what medians do, single settings need not do
-        return [[f" across {counted(every, noun)}", ""]] * DETAILS
+    by_medians = every == lead.count and lead.drive and lead.drive.medians
+    if by_medians and clause(finding, lead, workload) != brief_words(finding, lead, workload):  # a place is said
+        return [[f" across {counted(every, noun)}", ""]] * DETAILS  # what medians do, single settings need not do
     where, part = which(finding, lead, workload), share(finding, lead, workload)
     some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
     named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)

@@ -6,7 +6,7 @@ import pytest
 from transfer_rows import rows_with
 
 import raysweep
-from raysweep.analyses.comparison import compared
+from raysweep.analyses.comparison import compared, joined
 from raysweep.analyses.finding import Outcome
 from raysweep.analyses.findings import designed
 from raysweep.fits.comparison import UNCLEAR, paired, per_cell
@@ -60,13 +60,13 @@ def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds(
     cells, rng = pd.DataFrame({"lr": lr, "width": width}), np.random.default_rng(0)
     loss = 2 + 0.1 * np.log(lr / 1e-3) ** 2 + 0.02 * rng.standard_normal((2, 24)) - [[0.0], [0.03]]
     given = [(lr, loss[0], None), (np.float32(lr), loss[1], "se")]  # one has no known errors, one fewer digits
-    tables = [(cells.assign(lr=x, loss=y, se=0.02), error) for x, y, error in given]
-    runs = [raysweep.analyse(table, "loss", list(cells), error=error) for table, error in tables]
+    runs = [raysweep.analyse(cells.assign(lr=x, loss=y, se=0.02), "loss", list(cells), error=e) for x, y, e in given]
     frame = pd.concat([one.results().assign(sweep="ab"[k], seed=k) for k, one in enumerate(runs)])
     finding = compared(frame, *designed([{**runs[k].space.as_dict(), "name": "ab"[k]} for k in (0, 1)], ["a", "b"]))
     (row,) = finding.table.to_dict("records")
     assert (row["outcome"], row["cells"], finding.facts["method"]) == (Outcome.LOWER, 24, "run_errors")
     assert row["low"] < -0.03 < row["high"] < 0
+    assert joined(pd.DataFrame({"sweep": ["a", "a", "b"], "t": [1e9, 1e9 + 1, 1e9]}), ["t"])["t"].nunique() == 2
 
 
 @pytest.mark.parametrize("seed", [19, 25, 28])  # with noise that varies along five rates a cell was told from its equal
