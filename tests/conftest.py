@@ -53,8 +53,7 @@ class Outcome:
 
 
 def command(*arguments, first=""):
-    """The command line as a list for subprocess; what `raysweep` on the path does, of the interpreter that tests.
-    `first` is code that is executed before."""
+    """The command line `raysweep` of the interpreter that tests, as a list for subprocess, after the code `first`."""
     program = f"{first}\nimport sys; from raysweep.main import main; main(sys.argv[1:])"
     return [sys.executable, "-c", program, *map(str, arguments)]
 
@@ -131,8 +130,7 @@ def sql(database, statement):
 
 
 def until(condition, process=None, seconds=PATIENCE):
-    """Wait for a condition. The test fails if it does not come about in time, or if a process that it depends on ends
-    before, with what that process said."""
+    """Wait for a condition. Fail if it is late, or if a process it depends on ends, with what that process said."""
     if wait_for(condition, process, seconds):
         return
     if process is None:

@@ -18,8 +18,7 @@ HOME = Path(__file__).parents[1]
 
 
 def modules():
-    """The modules of the package and of its benchmarks, by name. The package's own `__init__` is left out: it imports
-    nothing until a name is asked for."""
+    """The modules of package and benchmarks, by name, but the package's `__init__`, which imports when asked."""
     files = [path for room in ("raysweep", "benchmarks") for path in (HOME / room).rglob("*.py")]
     named = {".".join(path.relative_to(HOME).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
     named.pop("raysweep")

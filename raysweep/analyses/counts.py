@@ -11,7 +11,7 @@ import numpy as np
 
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.places import turns
-from raysweep.analyses.rows import varying
+from raysweep.analyses.rows import in_order, varying
 from raysweep.fits.statistics import all_at_once
 from raysweep.lazy import pd
 from raysweep.numbers import NOTHING
@@ -57,6 +57,17 @@ class Drive:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """The value of an axis of words whose estimates lie between `low` and `high`; all others are about `others`."""
+
+    key: str
+    value: str
+    low: float
+    high: float
+    others: float
+
+
+@dataclass(frozen=True)
 class Group:
     """The settings of one outcome.
 
@@ -65,9 +76,11 @@ class Group:
     low, middle, high: the smallest estimate, the median and the largest; of one-sided settings the loosest bound; else
     NaN. error: the median half width of the intervals; NaN without one.
     alike: whether estimates of a place are about one value, by `CLOSE`, or by `UNSURE` if most intervals are
-    wider than their range.
+    wider than their range; of two only then.
     drive: the axis that drives them; None if none does.
     times: (an axis, what the estimates are about so many times of); empty if they are not.
+    apart: the settings of one value of an axis, the only ones whose estimates are not about one value; None if all are,
+    or an axis drives them.
     reach: the estimate and the interval of a single setting; empty without an interval, or of several settings.
     span: from the lowest end of their intervals to the highest; empty unless all have one.
     """
@@ -83,6 +96,7 @@ class Group:
     alike: bool = False
     drive: Drive | None = None
     times: tuple[str, float] | tuple[()] = ()
+    apart: Apart | None = None
     reach: tuple[float, ...] = ()
     span: tuple[float, ...] = ()
 
@@ -103,7 +117,7 @@ def groups_of(finding: Finding) -> list[Group]:
         values, width = some["estimate"], (some["high"] - some["low"]).replace(np.inf, np.nan)
         low, middle, high = (float(values.quantile(share)) for share in (0, 0.5, 1))
         wide = bool(width.median() > high - low + NOTHING * abs(high))
-        sizes, most = sorted((abs(low), abs(high))), 1.0 if outcome == Outcome.MEASURED else UNSURE if wide else CLOSE
+        most = 1.0 if outcome == Outcome.MEASURED else UNSURE if wide else CLOSE
         times = () if wide else multiple(some, finding.keys)
         drive = None if wide or times else driven(some, finding.keys)
         interval = some[["estimate", "low", "high"]].to_numpy(float)[0]
@@ -116,9 +130,10 @@ def groups_of(finding: Finding) -> list[Group]:
                 where,
                 not exact and bool(where),
                 *(low, middle, high, float(width.median() / 2)),
-                alike=low < high and low * high > 0 and sizes[1] <= most * sizes[0],
+                alike=low < high and _close(values, most) and (count > 2 or wide),
                 drive=drive,
                 times=times,
+                apart=None if wide or times or drive else standing_apart(some, finding.keys),
                 reach=tuple(interval) if sure else (),
                 span=(ends[0].min(), ends[1].max()) if np.isfinite(ends).all() else (),
             )
@@ -170,6 +185,24 @@ def multiple(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, float] | tu
             if ratio.min() > 1 / NEAR and ratio.max() < min(NEAR, CLOSE * ratio.min()):
                 return key, float(ratio.median())
     return ()
+
+
+def standing_apart(table: pd.DataFrame, keys: Sequence[str]) -> Apart | None:
+    """The value of an axis of words without which all estimates are about one value, by `CLOSE`."""
+    estimates = table["estimate"]
+    for key in varying(keys, table):
+        for value in table[key].unique() if isinstance(table[key].iloc[0], str) else ():
+            inside = table[key] == value
+            some, others = estimates[inside], estimates[~inside]
+            if len(others) > 1 and _close(others) and not _close(estimates):
+                return Apart(key, value, float(some.min()), float(some.max()), float(others.median()))
+    return None
+
+
+def _close(values: pd.Series, most: float = CLOSE) -> bool:
+    """Whether values are about one: of one sign, and no two farther apart than by this factor."""
+    low, high = sorted((abs(values.min()), abs(values.max())))
+    return bool(values.min() * values.max() > 0 and high <= most * low)
 
 
 def conditions(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> tuple[Condition, ...]:
@@ -287,4 +320,7 @@ def _condition(key: str, values: Sequence[Any], every: Sequence[Any], most: int 
             return Condition(key, "<=", (values[-1],))
         if len(values) > most and values == every[every.index(values[0]) :][: len(values)]:
             return Condition(key, "between", (values[0], values[-1]))
-    return Condition(key, "in", tuple(values)) if len(values) <= most else None
+    if len(values) > most:
+        return None
+    words = all(isinstance(value, str) for value in values)
+    return Condition(key, "in", tuple(sorted(values, key=in_order) if words else values))

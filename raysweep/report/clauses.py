@@ -130,8 +130,12 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         per = PER_DECADE * bool(facts.get("logarithmic"))
         slope = f" (slope {place_words(finding, group, workload, BRIEF)}{per})" * (size == 0)
         if facts.get("two_values"):
-            by = (rows["last"] - rows["first"]).abs()
-            slope = f" (by {' to '.join(dict.fromkeys(alike(by.min(), by.max(), error=group.error)))})" * (size < BRIEF)
+            by = (rows["last"] - rows["first"]).abs().sort_values()
+            ends, drive = list(dict.fromkeys(alike(by.iloc[0], by.iloc[-1], error=group.error))), group.drive
+            if len(ends) > 1 and drive and not drive.medians and size < NAMING:
+                at = rows.loc[by.index[[0, -1]], drive.key]
+                ends = [f"{end} at {setting(drive.key, value, workload)}" for end, value in zip(ends, at, strict=True)]
+            slope = f" (by {' to '.join(ends)})" * (size < BRIEF)
     means = called(finding.metric, workload) if finding.question else "means"
     fall, highest = fall_words(finding), facts.get("turn") == "maximum"
     difference = f"mean difference {place_words(finding, group, workload, size)}"
@@ -139,13 +143,14 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         difference = f"mean differences at most {number(max(abs(group.low), abs(group.high)), 2)}"
     return {
         "means": f" ({means} {place_words(finding, group, workload, BRIEF)})" * (size < BRIEF),
-        "apart": f": {difference} times the SD over seeds" if np.isfinite(group.low) and size < BRIEF else "",
+        "apart": f": {difference} standard deviations over seeds" if np.isfinite(group.low) and size < BRIEF else "",
         "length": called(facts.get("length", ""), workload),
         "meets": called(facts.get("meets", ""), workload),
         "extreme": "highest" if highest else "lowest",
         "fall": f" (then {WAYS[Way.FALLS if highest else Way.RISES]} by {fall})" * bool(fall and size in (0, BRIEF)),
         "reference": str(facts.get("reference", "")),
         "beside": called(facts.get("beside", ""), workload) or " and ".join(facts.get("constants", ())) or "0",
+        "predictors": str(len(facts.get("predictors", ()))),
         "predictor": called(str(predictors[0]), workload) if len(predictors) == 1 else "one predictor",
         "throughout": " throughout" if "throughout" in rows and bool(rows["throughout"].all()) else back,
         "ways": " or ".join(WAYS[Way(way)] for way in dict.fromkeys(rows["way"])) if "way" in rows else "",
@@ -201,6 +206,10 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
     ends = (drive.first[1], drive.last[1]) if drive else ()
+    if (apart := group.apart) and finding.kind in IN_X:
+        texts = [f"{text}{degrees}" for text in alike(apart.others, apart.low, apart.high, error=group.error)]
+        other = " to ".join(dict.fromkeys(texts[1:]))
+        return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)})"
     texts = alike(*numbers, *ends, error=group.error)
     if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
         finer = interval_numbers(numbers[0], numbers[1], numbers[2])

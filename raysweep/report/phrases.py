@@ -102,7 +102,7 @@ CLAUSES: Mapping[str, Mapping[Outcome, str]] = {
     },
     "r_squared": {
         Outcome.BEST: "{predictor} clearly explains {metric} best (R² {place})",
-        Outcome.UNCLEAR: "no predictor clearly explains {metric} best",
+        Outcome.UNCLEAR: "none of {predictors} predictors clearly explains {metric} best",
         Outcome.MEASURED: "{predictor} explains {metric} with R² {place}",
     },
     "engines": {
@@ -199,12 +199,11 @@ OTHERWISE: Mapping[Outcome, str] = {
 FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outcome.IMPROVES, Outcome.DEGRADES)
 """The outcomes that are said in short after what most settings say."""
 
-POWERS: Mapping[Outcome, str] = {
-    Outcome.RISES: "rises as {}",
-    Outcome.FALLS: "falls as {}",
-    Outcome.UNCLEAR: "goes as {}",
-}
+POWERS = {Outcome.RISES: "rises as {}", Outcome.FALLS: "falls as {}", Outcome.UNCLEAR: "goes as {}"}
 """What the best value does along each axis of a law over several."""
+
+LEADER = "{predictor} has the highest R² for {metric}"
+"""What one predictor has in every setting."""
 
 WAYS: Mapping[Way, str] = {
     Way.RISES: "rises",
@@ -338,7 +337,7 @@ METHODS: Mapping[str, str] = {
 """How the numbers of a kind are made, in at most three sentences."""
 
 ESTIMATES: Mapping[str, str] = {
-    "boundary": "changes sign at",
+    "boundary": "sign change at",
     "inflection": "turning point",
     "optimum": "best value",
     "joint_optimum": "best value",

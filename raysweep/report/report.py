@@ -269,12 +269,17 @@ def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -
 
 
 def meanings(workload: Workload, findings: Sequence[Finding], top: int, cited: str) -> str:
-    """What the metrics of findings are that are described, at most `EXPLAINED` of them, what the angle at the top is,
-    and which papers letters name."""
+    """What the metrics of findings are that are described, at most `EXPLAINED` of them, and the axes of the one at the
+    top that are angles or have neither a unit nor a letter; and which papers letters name."""
     described = {one.name: one.description for one in workload.metrics if one.description and not workload.function}
-    about = dict.fromkeys(one.metric for one in (*findings[top : top + 1], *findings) if one.metric in described)
-    x = findings[top].x if findings else ""
-    axis = workload.by_name.get(x) if unit_of(x, workload) == "°" else None
-    texts = [f"{called(name, workload)}: {described[name]}" for name in list(about)[:EXPLAINED]]
-    texts += [f"{called(x, workload)}: {axis.description}"] if axis and axis.description else []
+    metrics, axes = list[str](), list[str]()
+    for lead in findings[top : top + 1]:
+        metrics += [lead.metric, *(lead.table["predictor"].dropna().unique() if "predictor" in lead.table else ())]
+        axes += filter(workload.by_name.get, dict.fromkeys((lead.x, *lead.keys)))
+    about = [one for one in dict.fromkeys((*metrics, *(one.metric for one in findings))) if one in described]
+    texts = [f"{called(name, workload)}: {described[name]}" for name in about[:EXPLAINED]]
+    for one in map(workload.by_name.__getitem__, axes):
+        unknown = one.type in (int, float) and not one.symbol and not one.unit
+        if one.description and (unknown or unit_of(one.name, workload) == "°"):
+            texts.append(f"{called(one.name, workload)}: {one.description}")
     return " ".join(f"{capitalized(text)}." for text in (*texts, cited) if text)

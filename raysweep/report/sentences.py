@@ -38,7 +38,17 @@ from raysweep.report.clauses import (
 from raysweep.report.names import as_called, called, capitalized, settings, short, what_differs
 from raysweep.report.notes import title
 from raysweep.report.phrases import BEST_PLACES, BOUNDS, EDGES, ESTIMATES, FURTHER, NOTHINGS, NOUNS, PER_METRIC, REST
-from raysweep.report.sentences_by_kind import MOST, along_axis, fitting, longer, of_law, of_pair, of_search, unique
+from raysweep.report.sentences_by_kind import (
+    MOST,
+    along_axis,
+    fitting,
+    longer,
+    of_law,
+    of_pair,
+    of_predictors,
+    of_search,
+    unique,
+)
 from raysweep.workloads.declaration import Workload
 
 AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
@@ -55,7 +65,7 @@ def sentence(finding: Finding, workload: Workload) -> str:
         return finding.texts[0]
     if not len(finding.table):
         return without_settings(finding, workload)
-    parts = _by_metric(as_said(finding))
+    parts = _by_metric(_bounds_as_one(as_said(finding)))
     if len(parts) > 1 and finding.kind == "curves":  # each metric is said before theory
         parts = [replace(one, table=one.table.assign(theory=np.nan)) for one in parts]
     text = ""
@@ -69,6 +79,14 @@ def sentence(finding: Finding, workload: Workload) -> str:
 def undecided(finding: Finding) -> bool:
     """Whether no setting is decided."""
     return set(finding.table["outcome"]) == {Outcome.UNDECIDED}
+
+
+def _bounds_as_one(finding: Finding) -> Finding:
+    """The finding with places beyond the grid as bounds, if others have a bound on the same side."""
+    outcomes = finding.table["outcome"]
+    sides = ((Outcome.BEYOND_LOW, Outcome.BOUND_LOW), (Outcome.BEYOND_HIGH, Outcome.BOUND_HIGH))
+    both = {beyond: bound for beyond, bound in sides if {beyond, bound} <= set(outcomes)}
+    return replace(finding, table=finding.table.assign(outcome=outcomes.replace(both)))
 
 
 def _by_metric(finding: Finding) -> list[Finding]:
@@ -92,6 +110,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         finding = replace(finding, table=finding.table[finding.table["axis"] == finding.facts["over"][0]])
     if finding.kind == "joint_optimum":
         return of_pair(finding, workload)
+    if finding.kind == "r_squared" and (first := of_predictors(finding, workload)):
+        return first
     workload, theory = as_called(finding, workload), theory_words(finding, workload)
     if finding.kind == "curves" and (forms := along_axis(finding, workload, alone=most == MOST)):
         along = next((form for form in forms if len(form.split()) <= most), forms[-1])
@@ -125,18 +145,24 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     wheres = _wheres(finding, lead, others, workload)
     says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
     moving = moving_words(finding, lead, workload, symbols=True)
-    rules = [begin[:NAMING]] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    driven, patterns = (
+        unique(*(clause(finding, lead, workload, size) for size in range(most))) for most in (NAMING, BRIEF)
+    )
+    rules = [driven] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
-    if _in_common(finding, lead, workload):
+    if only := _only(finding, lead, workload):
         fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)
         rules = [fallen or begin[NAMING:BRIEF], *rules]
+    if extreme := bool(moving) and any(group.outcome in BOUNDS for group in others):  # which is more than theory says
+        rules = [patterns, *rules]
+    details = range(DETAILS if moving and not extreme else DETAILS - 1)
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
-        details = range(DETAILS if moving else DETAILS - 1)
         for per, detail, counting, first in product(unique(each, ""), details, (False, True), forms):
             for at in [per] if per else [at for at in wheres[detail] if counting or at != bare_count]:
                 after = [] if per else rest(first)[detail]
-                text = "; ".join(filter(None, [f"{first}{at}{more}", *after, said]))
+                placed = f"{at.strip()}, {first}" if [at] == only else f"{first}{at}"  # a long list goes first
+                text = "; ".join(filter(None, [f"{placed}{more}", *after, said]))
                 if len(text.split()) <= most:
                     return text
     text = fitting(*(first + at for first in brief for at in wheres[0]))
@@ -170,8 +196,8 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     if by_medians and clause(finding, lead, workload) != brief_words(finding, lead, workload):  # a place is said
         return [[f" across {counted(every, noun)}", ""]] * DETAILS  # what medians do, single settings need not do
     where, part = which(finding, lead, workload), share(finding, lead, workload)
-    some, common = f"{lead.count:,} of {counted(every, noun)}", _in_common(finding, lead, workload)
-    named = [f"{where} ({some})", where] * bool(where) + [f" in {some}{common}"] * bool(common)
+    some = f"{lead.count:,} of {counted(every, noun)}"
+    named = [f"{where} ({some})", where] * bool(where) + _only(finding, lead, workload)
     in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
     alone = [f" in {some}", f" in {lead.count:,} of {every:,}"] * (1 - lead.count / every <= LEFT_OUT)
     both_edges = {*AT_EDGE} <= {group.outcome for group in others}
@@ -183,6 +209,12 @@ def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Wo
     in_brief = unique(where or part, *left) if every_named else in_all
     few = in_brief if all(group.count == 1 for group in others) else in_all
     return [in_brief, in_brief, few, in_all, in_all, alone]
+
+
+def _only(finding: Finding, group: Group, workload: Workload) -> list[str]:
+    """In how many settings, with what they share: [" in 11 of 272 settings (only γ ≥ 1)"]; [] if that is nothing."""
+    some = f" in {group.count:,} of {counted(len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
+    return [some + common for common in [_in_common(finding, group, workload)] if common]
 
 
 def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload, but: str) -> list[list[str]]:

@@ -1,4 +1,5 @@
-"""The sentences of searches, laws, pairs and curves: they do not say how most settings are, and how the others."""
+"""The sentences of searches, laws, pairs, predictors and curves: they do not say how most settings are, and how the
+others."""
 
 from __future__ import annotations
 
@@ -12,9 +13,19 @@ from raysweep.analyses.counts import Way, conditions, groups_of, unmeasured, way
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.numbers import alike, digits_for, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.clauses import SIZES, clause, condition_words, either, in_which, place_words
+from raysweep.report.clauses import BRIEF, SIZES, clause, condition_words, either, in_which, place_words
 from raysweep.report.names import as_called, called, listed, setting, unit_of
-from raysweep.report.phrases import BOUNDS, CLAUSES, LEADING, NOT_MEASURED, ON_THE_WHOLE, OTHERWISE, POWERS, WAYS
+from raysweep.report.phrases import (
+    BOUNDS,
+    CLAUSES,
+    LEADER,
+    LEADING,
+    NOT_MEASURED,
+    ON_THE_WHOLE,
+    OTHERWISE,
+    POWERS,
+    WAYS,
+)
 from raysweep.workloads.declaration import Workload
 
 MOST = 25
@@ -101,6 +112,24 @@ def of_pair(finding: Finding, workload: Workload) -> str:
             parts.append(text)
         texts += ["; ".join(parts)]
     return fitting(*texts, parts[0], "found")
+
+
+def of_predictors(finding: Finding, workload: Workload) -> str:
+    """The predictor with the highest R² in all settings, and in how many it clearly is the best; empty if it is clear
+    in none, or if this is not one predictor."""
+    table = finding.table
+    clear, every = int((table["outcome"] == Outcome.BEST).sum()), len(table)
+    if not 0 < clear < every or table["predictor"].nunique(dropna=False) > 1:
+        return ""
+    (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.MEASURED)))
+    first = LEADER.format(
+        predictor=called(table["predictor"].iloc[0], workload), metric=called(finding.metric, workload)
+    )
+    place, where = (
+        place_words(finding, group, workload, BRIEF),
+        f" in all {counted(every, 'setting')}, clearly in {clear}",
+    )
+    return fitting(f"{first} ({place}){where}", first + where)
 
 
 def along_axis(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

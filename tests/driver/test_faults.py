@@ -1,5 +1,4 @@
-"""A driver that is told to end, killed, left by its terminal or its Ray leaves a sweep that another goes on with; and a
-sweep has one at a time."""
+"""A driver that is ended, killed, or left by its terminal or Ray leaves a sweep to another; a sweep has only one."""
 
 import contextlib
 import os

@@ -1,5 +1,4 @@
-"""Two workers that train together: what one of them has no memory for, cannot compute or is late with ends for both; a
-stage that another trial computes is given up."""
+"""Two workers that train together: what one lacks memory for, cannot compute or is late with ends for both."""
 
 import threading
 

@@ -14,8 +14,7 @@ N, FEW = 100, 12
 
 
 def two_slices(rng, shared):
-    """100 draws of three cells, and of three cells of another slice whose noise is alike in this share of its variance.
-    The mean of every cell is its number."""
+    """100 draws of three cells in each of two slices, whose noise shares so much variance. Means are cells' numbers."""
     factors = rng.standard_normal((N, 3))
     own = rng.standard_normal((N, 3))
     level = 5 * rng.standard_normal((N, 1))

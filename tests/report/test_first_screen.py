@@ -58,15 +58,25 @@ def test_a_sentence_names_the_settings_of_each_side_of_a_split():
     assert driven(flags, ["flag"]) == Drive("flag", (True, 1.05), (False, 2.95), one_way=False, medians=False)
 
 
-def test_settings_that_a_sentence_has_no_room_for_are_counted():
+def test_settings_that_a_sentence_has_no_room_for_are_counted_or_said_by_what_they_share():
     long = {"positive": "transfer helps a little more than costs", "negative": "transfer hurts"}
     odd = zeros(lambda gamma, depth: Outcome.LOCATED if (gamma + depth) % 2 < 1 else Outcome.UNDECIDED, meanings=long)
     assert sentence(odd, TRANSFER).endswith("a little more than costs above in 10 of 24 settings; undecided in 14.")
-
-
-def test_the_few_that_have_a_place_are_said_by_what_they_share():
     few = zeros(lambda at, depth: Outcome.LOCATED if at < 0.5 and at + depth in (1.2, 2.4) else Outcome.POSITIVE)
     assert sentence(few, TRANSFER).endswith("in 2 (only γ ≤ 0.4).")
+
+
+def test_a_sentence_names_who_leads_everywhere_and_who_stands_apart():
+    ranked = zeros(lambda gamma, depth: Outcome.BEST if depth == 1 else Outcome.UNCLEAR, kind="r_squared")
+    led = ranked.table.query("gamma < 1").assign(predictor="noise")
+    said = "Noise has the highest R² for risk after fine-tuning (10 to 50) in all 16 settings, clearly in 4."
+    assert sentence(replace(ranked, table=led), TRANSFER) == said
+    led.loc[0, "predictor"] = "depth"
+    assert "highest R²" not in sentence(replace(ranked, table=led), TRANSFER)
+    rows = [(start, k, at * k ** (start == "b")) for start, at in (("a", 30), ("b", 10), ("c", 31)) for k in (1, 2, 5)]
+    table = pd.DataFrame(rows, columns=["start", "gamma", "estimate"]).assign(outcome=Outcome.LOCATED)
+    apart = replace(zeros(below_one), keys=["start"], table=as_table(table.to_dict("records"), ["start"]))
+    assert "of about 30.5° (10.0° to 50.0° for start b), helps above" in sentence(apart, TRANSFER)
 
 
 def test_a_split_with_one_exception_is_nearly_one():
@@ -87,7 +97,7 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     table = first_table(of_three(finding), TRANSFER)
     assert table.head[1:] == ["found", "zero effect"]  # depth moves the zeros, so medians over it say nothing
     assert (table.rows[0], table.rows[-1]) == (["0.2", "8", "–"], ["1.6", "–", "8"])
-    counted = ["changes sign at: median (range across settings)", "found", "undecided"]
+    counted = ["sign change at: median (range across settings)", "found", "undecided"]
     assert first_table(of_three(by_depth), TRANSFER).head[1:] == counted
     assert table.note.startswith("All 48 settings of target samples per dimension, depth and noise, by target samples")
 
@@ -98,8 +108,8 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert table.head[1:] == ["L = 1", "L = 2", "L = 3", "L = 5"]
     assert table.rows[0] == ["0.2", *(f"{at}.0° [{at - 1}.0, {at + 1}.0]" for at in (10, 20, 30, 50))]
     assert table.rows[-1] == ["1.6", *["zero effect"] * 4]
-    assert table.note == "All 24 settings: changes sign at [95 % interval]."
-    assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("changes sign at [")
+    assert table.note == "All 24 settings: sign change at [95 % interval]."
+    assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("sign change at [")
     tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
     assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])
@@ -118,6 +128,9 @@ def test_a_sentence_says_along_which_axes_places_move():
     moves = [Move("depth", 1, 5, 4, 0, 0, 0), Move("gamma", 0.2, 0.8, 0, 3, 0, 0), Move("noise", 0, 1, 1, 0, 0, 1)]
     said = sentence(zeros(below_one, moves=moves), TRANSFER)
     assert " 10° to 50° (rising with depth, falling with target samples per dimension), helps above;" in said
+    few = zeros(lambda at, depth: Outcome.BEYOND_LOW if at > 1.5 else Outcome.BOUND_LOW if at > 1 else "located")
+    few = replace(few, table=few.table.assign(high=few.table["high"].fillna(few.table["gamma"] + 2)), moves=moves)
+    assert sentence(few, TRANSFER).endswith("per dimension), helps above; but somewhere below 3.6° for γ ≥ 1.2.")
     star = zeros(below_one).table.query("gamma == 0.2 or (depth == 1 and gamma < 1)").assign(noise=0.1)
     keys = ["gamma", "depth", "noise"]
     assert driven(star, keys) is None  # axes that are tried one by one
@@ -130,7 +143,7 @@ def test_a_sentence_says_along_which_axes_places_move():
     assert {"base setting", "L = 3", "σ = 0.2"} < {row[0] for row in tried.rows}
     assert tried.usual.startswith("Base setting: γ = 0.2, L = 1, σ = 0.1;")
     alone = replace(zeros(below_one), table=star.head(1), keys=[])
-    assert table_of(alone, TRANSFER, [0]).head == ["changes sign at [95 % interval]"]  # no axis, so no base either
+    assert table_of(alone, TRANSFER, [0]).head == ["sign change at [95 % interval]"]  # no axis, so no base either
     odd = pd.DataFrame({"gamma": range(24), "estimate": [0.8, 1.21, *[1.0] * 22]})
     assert driven(odd.eval("low = estimate - 0.2\nhigh = estimate + 0.2"), ["gamma"]) is None  # by chance
     dip = pd.DataFrame({"gamma": range(10), "estimate": [70.0, 60, 50, 40, 45, 30, 20, 15, 12, 11]})
@@ -190,12 +203,13 @@ def test_no_sentence_is_longer_than_25_words_however_long_a_label_is(kind):
     facts = {"over": ["depth"], "axes": ["depth"], "shares": {}, "configurations": 9, "alike": 2, "one_draw": False}
     facts |= {"length": "long", "meets": "long", "reference": "limit"}
     keys = ["gamma", "axis"] if kind == "law" else ["gamma"]
-    for outcome in (*CLAUSES[kind], Outcome.UNCLEAR, Outcome.UNDECIDED):
+    for outcome in {*CLAUSES[kind], Outcome.UNCLEAR, Outcome.UNDECIDED}:
         rows = [{"gamma": k, "depth": 1, "axis": "depth", "outcome": outcome, "estimate": 1.0 * k} for k in (1, 2, 3)]
         other = [*rows, {**rows[0], "gamma": 4, "outcome": Outcome.UNDECIDED}]
         tables = [as_table(one, keys) for one in (rows, other, rows[:1])]
         axes = ["gamma", "long"][: 1 + (kind != "curves")]
-        for words, table, x, asked in itertools.product([12, 30], tables, axes, ("Where?", "")):
+        lengths = ((12, ""), (30, ""), (30, "Where?"))
+        for (words, asked), table, x in itertools.product(lengths, tables, axes):
             workload = replace(TRANSFER, metrics=(Metric("long", "", label=" ".join(["very"] * words)),))
             finding = Finding(kind, "b", table, "long", x, keys, asked, facts=facts)
             assert 0 < len(sentence(finding, workload).split()) <= MOST

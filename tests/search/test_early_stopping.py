@@ -35,8 +35,7 @@ def curve(loss):
 
 
 def by_hand(table, rule):
-    """The step at which each row is stopped, 9 for none, counted again from the rounds of 4, 4, 8, 16, ... cells in the
-    order of their hashes."""
+    """The step at which each row is stopped, 9 for none, by rounds of 4, 4, 8, 16, ... cells in the order of hashes."""
     cells = table.drop_duplicates("cell")
     values = {row.cell: [float(row.lr), int(row.width)] for row in cells.itertuples(index=False)}
     order = sorted(values, key=lambda cell: hashlib.sha256(repr(values[cell]).encode()).digest())

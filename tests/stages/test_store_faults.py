@@ -200,8 +200,7 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
 
 
 def sized(space, steps=400):
-    """The same with a second, larger model, whose stages take 30 times the room; the small one is done first, for its
-    pretraining is said to be longer."""
+    """The same with a second model, whose stages take 30 times the room; the small one, said to be longer, is first."""
     plain = yaml.safe_load(space.read_text())
     plain["axes"] = {"width": [16, 128], "pretrain_length": [steps * STEP, 2 * STEP], "finetune_lr": [1e-3, 2e-3]}
     del plain["fixed"]["width"]

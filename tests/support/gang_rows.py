@@ -20,8 +20,7 @@ IN_STEP = 4.0  # seconds that workers wait for each other in a step
 
 @contextlib.contextmanager
 def impatient_gang(workers):
-    """A gang of so many workers, which waits for none of them long, in a placement group of its own; its driver is this
-    process. Ray runs."""
+    """A gang of so many workers that waits for none long, in its own placement group, driven by this process."""
     import ray
     from ray.util.placement_group import placement_group, remove_placement_group
 

@@ -1,5 +1,4 @@
-"""Fixtures of tests that train the workload `language`: one thread of torch, a store for a whole module, and the rows
-of sweeps where nothing goes wrong."""
+"""Fixtures of tests that train `language`: one thread of torch, a store for a module, rows of sweeps without faults."""
 
 import pytest
 from conftest import run

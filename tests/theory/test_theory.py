@@ -1,5 +1,4 @@
-"""The closed forms against Monte Carlo, differential equations, iteration, and the numbers the papers print; and the
-letters by which papers are cited."""
+"""The closed forms against Monte Carlo, differential equations, iteration and papers' numbers; letters of papers."""
 
 import itertools
 import re

@@ -1,5 +1,4 @@
-"""Learning curves are histories of a cell's run in MLflow, written once, read back by MLflow and by sqlite3; the
-answers of a report are tags."""
+"""Learning curves are histories of a cell's run in MLflow, written once; the answers of a report are tags."""
 
 import json
 import math

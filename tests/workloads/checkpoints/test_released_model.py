@@ -1,5 +1,4 @@
-"""Released models: packaged spaces of them, planned without the extra `hub`; one that a package on PyPI brings; what
-downloads take, refuse and say."""
+"""Released models: spaces planned without the extra `hub`; one that a package brings; what downloads take and say."""
 
 import json
 import re
