@@ -224,6 +224,7 @@ def page_of(
     asked = findings[0].question if compares else set_up.question(design, workload)
     shown = [asked, *(text for part in parts for text in (part.title, part.question))]
     drawn_lines = [name for one in findings for name in one.facts.get("lines", ())]
+    drawn_lines += [called(name, workload) for one in findings for name in one.facts.get("predictors", ())]
     cited = papers.legend("\n".join([*shown, *drawn_lines, *(one.caption for some in pictures for one in some)]))
     one_seed = ", one seed" if frame["seed"].nunique() == 1 else ""
     missing = f"{len(frame):,} of {counted(len(frame) + about.missing, 'row')}{one_seed}" if about.missing else ""

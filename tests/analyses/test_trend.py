@@ -60,7 +60,9 @@ def test_a_trend_has_the_means_at_both_ends_of_its_axis():
 
 
 def test_two_values_test_a_trend_and_one_value_or_one_draw_does_not():
-    two = trend(where={"overlap_angle": AXES["overlap_angle"][:2]}).table
-    assert [(row["outcome"], row["throughout"]) for row in two.to_dict("records")[:1]] == [(Outcome.RISES, False)]
+    two = trend(where={"overlap_angle": AXES["overlap_angle"][:2]})
+    assert two.table[["outcome", "throughout"]].iloc[0].tolist() == [Outcome.RISES, False]
+    ((plot,), (other,)) = two.plots(), trend().plots()  # two values of x are two lines over another axis
+    assert (plot.x, len(plot.panels[0].lines), other.x) == ("gamma", 2, "overlap_angle")
     assert set(trend(where={"overlap_angle": [10.0]}).table["needed"]) == {Needed.MORE_X}
     assert set(trend(draws=1).table["needed"]) == {Needed.MORE_DRAWS}

@@ -79,8 +79,7 @@ def runs_of(database, experiment, kind=""):
 
 @pytest.fixture
 def slow_database(database):
-    """The same, that works for a tenth of a second at each cell: however busy the machine is, who mirrors many cells is
-    at it for much longer than a test needs to see the first."""
+    """The same, that works for a tenth of a second at each cell, so that a test sees the first of many."""
     with contextlib.closing(sqlite3.connect(database)) as db:
         db.executescript(
             "CREATE TABLE work AS SELECT value FROM json_each('[' || trim(replace(hex(zeroblob(750)), '0', '0,'), ',') "

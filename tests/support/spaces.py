@@ -36,8 +36,7 @@ def language_space(axes=None, fixed=None, **changes):
 
 
 def sandbox_space(folder, behaviour, **changes):
-    """One row for each behaviour (sandbox_workload.py), each said to cost so much that it is a pack alone; `folder` is
-    where they leave their marks."""
+    """One row for each behaviour (sandbox_workload.py), each a pack alone; they leave their marks in `folder`."""
     axes = {"x": list(range(len(behaviour))), "behaviour": behaviour}
     usual = {"axes": axes, "zip": [[*axes]], "fixed": {"folder": str(folder), "said_seconds": 200}}
     return {"name": "sandy", "workload": "sandbox", **usual, **changes}

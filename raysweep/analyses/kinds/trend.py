@@ -63,8 +63,17 @@ def run(question: Question) -> Finding:
         meanings=question.words,
         facts={"logarithmic": log, "ends": ends, "two_values": len(fitted) == 2} | method_of(error),
         tables={f"{question.name}_trends": whole},
-        plots=lambda: curves_plot(question, metric, x, keys, f"{question.name}_curves"),
+        plots=lambda: curves_plot(question, metric, *_shown_over(rows, x, keys), f"{question.name}_curves"),
     )
+
+
+def _shown_over(rows: pd.DataFrame, x: str, keys: list[str]) -> tuple[str, list[str]]:
+    """(the axis of the figure, the keys of its lines and panels): between two values of x there is nothing to see, so
+    they are two lines over the key of numbers with the most values."""
+    longest = max((key for key in keys if rows[key].dtype.kind in "if"), key=lambda key: rows[key].nunique(), default=x)
+    if rows[x].nunique() > 2 or rows[longest].nunique() <= 2:
+        return x, keys
+    return longest, [x, *(key for key in keys if key != longest)]
 
 
 def judged(whole: pd.DataFrame, level: float) -> pd.DataFrame:
