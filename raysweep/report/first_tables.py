@@ -203,7 +203,8 @@ def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
 
 def _crossed(finding: Finding, workload: Workload) -> Table:
     """A line for each setting of all axes but one, a column for each value of that one: the estimates, with intervals
-    if these fit, or else the outcomes; of tests those that have a place. Empty if that is no small table."""
+    if these fit, or else the outcomes; of tests those that have a place; of many values of an axis evenly spaced ones.
+    Empty if that is no small table."""
     every, tested = finding.table, "p_holm" in finding.table
     table = every[every["outcome"] == Outcome.LOCATED] if tested else every
     keys, rows = varying(finding.keys, table), table.to_dict("records")
@@ -219,13 +220,14 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         (whole, estimate_head(finding, workload), ""),
         (short, f"{estimate_name(finding, workload)}{in_head}", INTERVALS),
     )
-    some = f"{len(table)} of " if tested else "All "
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
-    for (texts, head, where), across in product(forms if len(keys) == 2 else forms[:1], order):
+    two = len(keys) == 2
+    for thinned, (texts, head, where), across in product((False, two), forms if two else forms[:1], order):
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
         lines.sort(key=lambda line: [in_order(value) for value in line.values()])
+        lines = [lines[k] for k in spread(range(len(lines)), FIRST)] if thinned else lines
         at = {tuple(row[key] for key in (*down, across)): text for row, text in zip(rows, texts, strict=True)}
         columns = [setting_column(finding, lines, down, workload)]
         for value in sorted(table[across].unique(), key=in_order):
@@ -233,11 +235,14 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
             columns.append((setting_text({across: value}, workload), True, shown))
         (_, _, first), *others = columns
         widths = [max(*map(len, shown), min(len(head), HEAD)) for head, _, shown in others]
-        full = 2 * len(table) >= len(lines) * len(others)
+        held = sum(text != NOTHING for _, _, shown in others for text in shown)
+        full = 2 * held >= len(lines) * len(others)
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
             besides = f" (others: {' or '.join(rest)})" * bool(tested and rest)
+            some = f"{held} of " if tested or thinned else "All "
+            where = where or "; all are listed below" * thinned
             note = f"{some}{counted(len(every), 'setting')}{besides}: {head}{where}. {more}".strip()
             return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
