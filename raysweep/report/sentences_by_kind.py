@@ -119,7 +119,7 @@ def of_predictors(finding: Finding, workload: Workload) -> str:
     in none, or if this is not one predictor."""
     table = finding.table
     clear, every = int((table["outcome"] == Outcome.BEST).sum()), len(table)
-    if not 0 < clear < every or table["predictor"].nunique(dropna=False) > 1:
+    if not 0 < clear < every or "predictor" not in table or table["predictor"].nunique(dropna=False) > 1:
         return ""
     (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.MEASURED)))
     first = LEADER.format(
