@@ -103,7 +103,7 @@ def analyse(
     frame: Any,
     metric: str | Sequence[str],
     axes: str | Sequence[str],
-    by: str | Sequence[str] = (),
+    by: str | Sequence[str] | None = (),
     questions: Sequence[Mapping[str, Mapping[str, Any]]] = (),
     **options: Any,
 ) -> Findings:
@@ -120,7 +120,8 @@ def analyse(
     cannot be asked.
     """
     metrics, axes, by = (
-        [str(one) for one in ([given] if isinstance(given, (str, int)) else given)] for given in (metric, axes, by)
+        [str(one) for one in ([given] if isinstance(given, (str, int)) else given)]
+        for given in (metric, axes, () if by is None else by)
     )
     if not metrics:
         raise InputError("metric", "expected a column")

@@ -93,7 +93,8 @@ def test_a_question_that_cannot_be_asked_is_one_line():
     for wrong in ("optimum", ["optimum"], {"optimum": {"x": "lr"}}):
         with pytest.raises(InputError, match="questions: expected a list of analyses"):
             raysweep.analyse(curves(BEST), questions=wrong, **ASKED)
-    assert raysweep.analyse(curves(BEST), questions=None, **ASKED).answers[0].startswith("The best loss is ")
+    both = raysweep.analyse(curves(BEST), questions=None, **{**ASKED, "axes": ["lr", "depth"], "by": None})
+    assert both.answers[0].startswith("The best loss is ")
     with pytest.raises(InputError, match=r"analysis\[0\].relation.x: missing"):
         raysweep.analyse(curves(BEST), questions=[{"relation": {}}], **ASKED)
     with pytest.raises(InputError, match=r"analysis\[0\].law"):

@@ -1,5 +1,4 @@
-"""What a stage or a function of a table gives back that does not fit its declaration, and declarations that do not fit,
-end in one line; any sequence of numbers is a metric."""
+"""Results and declarations of a stage or a function that do not fit end in one line; any numbers are a metric."""
 
 import shutil
 from fractions import Fraction
