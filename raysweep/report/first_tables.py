@@ -15,16 +15,7 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import (
-    as_said,
-    brief_words,
-    condition_words,
-    fall_words,
-    farthest_words,
-    in_which,
-    missed_words,
-    outcome_words,
-)
+from raysweep.report.clauses import as_said, brief_words, fall_words, outcome_words
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import EFFECTS, NOUNS, OUTCOMES
@@ -45,6 +36,8 @@ from raysweep.report.tables import (
     units,
     with_intervals,
 )
+from raysweep.report.theory_words import farthest_words, missed_words
+from raysweep.report.which_settings import condition_words, in_which
 from raysweep.workloads.declaration import Workload
 
 FIRST = 8

@@ -10,34 +10,19 @@ from itertools import product
 
 import numpy as np
 
-from raysweep.analyses.counts import Group, conditions, groups_of, within
+from raysweep.analyses.counts import Group, groups_of
 from raysweep.analyses.finding import NOTHING, Finding, Nothing, Outcome
 from raysweep.analyses.rows import varying
 from raysweep.fits.reasons import Reason
 from raysweep.numbers import interval, number
 from raysweep.phrases import counted
-from raysweep.report.clauses import (
-    BRIEF,
-    ENDS,
-    NAMING,
-    SIZES,
-    as_said,
-    between_words,
-    brief_words,
-    clause,
-    condition_words,
-    either,
-    moving_words,
-    needed_words,
-    of_each,
-    place_words,
-    share,
-    theory_words,
-    which,
-)
-from raysweep.report.names import as_called, called, capitalized, settings, short, what_differs
+from raysweep.report.clauses import as_said, brief_words, clause
+from raysweep.report.details import AT_EDGE, DETAILS, all_need, leading_words, only_words, other_words
+from raysweep.report.names import as_called, called, capitalized, settings
+from raysweep.report.needed_words import between_words
 from raysweep.report.notes import title
-from raysweep.report.phrases import BEST_PLACES, BOUNDS, EDGES, ESTIMATES, FURTHER, NOTHINGS, NOUNS, PER_METRIC, REST
+from raysweep.report.phrases import BOUNDS, ESTIMATES, NOTHINGS, PER_METRIC, REST
+from raysweep.report.place_words import BRIEF, ENDS, NAMING, SIZES, moving_words, place_words
 from raysweep.report.sentences_by_kind import (
     MOST,
     along_axis,
@@ -49,14 +34,12 @@ from raysweep.report.sentences_by_kind import (
     of_search,
     unique,
 )
+from raysweep.report.theory_words import theory_words
+from raysweep.report.which_settings import of_each, which
 from raysweep.workloads.declaration import Workload
 
-AT_EDGE = (Outcome.IMPROVES, Outcome.DEGRADES)
-DETAILS = 6
-"""In how many lengths it is said what others say, see `_others`."""
-LEFT_OUT, SCATTERED = 0.1, 3
-"""Others that are at most this share of all settings may be left out beside how many the leading ones are; and fewer
-than half of them that differ from one another, if they are so many."""
+SCATTERED = 3
+"""Others may be left out that are fewer than half of all settings and differ from one another, if they are so many."""
 
 
 def sentence(finding: Finding, workload: Workload) -> str:
@@ -141,8 +124,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
     extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
     but = "but " * bool(lead.drive and lead.drive.one_way)  # a bound is an exception from how places move
-    rest = cache(lambda first: _others(first, others, finding, workload, but))
-    wheres = _wheres(finding, lead, others, workload)
+    rest = cache(lambda first: other_words(first, others, finding, workload, but))
+    wheres = leading_words(finding, lead, others, workload)
     says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
     moving = moving_words(finding, lead, workload, symbols=True)
     driven, patterns = (
@@ -150,7 +133,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     )
     rules = [driven] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
-    if only := _only(finding, lead, workload):
+    if only := only_words(finding, lead, workload):
         fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)
         rules = [fallen or begin[NAMING:BRIEF], *rules]
     if extreme := bool(moving) and any(group.outcome in BOUNDS for group in others):  # which is more than theory says
@@ -186,83 +169,6 @@ def _cut(texts: Sequence[str], others: Sequence[Group], parts: Sequence[str]) ->
     return fitting(*shortened, texts[0])
 
 
-def _wheres(finding: Finding, lead: Group, others: Sequence[Group], workload: Workload) -> list[list[str]]:
-    """Which the leading settings are, by detail as in `_others`, the longest form first: in how many of all if some
-    others are only counted, and nothing if these are named."""
-    every, noun = len(finding.table), NOUNS.get(finding.kind, "setting")
-    if every == 1 or (lead.count == every and lead.outcome == Outcome.UNDECIDED and _all_need(finding, workload)):
-        return [[""]] * DETAILS
-    by_medians = every == lead.count and lead.drive and lead.drive.medians
-    if by_medians and clause(finding, lead, workload) != brief_words(finding, lead, workload):  # a place is said
-        return [[f" across {counted(every, noun)}", ""]] * DETAILS  # what medians do, single settings need not do
-    where, part = which(finding, lead, workload), share(finding, lead, workload)
-    some = f"{lead.count:,} of {counted(every, noun)}"
-    named = [f"{where} ({some})", where] * bool(where) + _only(finding, lead, workload)
-    in_all = unique(*named, part, f" in {some}", f" in {lead.count:,} of {every:,}")
-    alone = [f" in {some}", f" in {lead.count:,} of {every:,}"] * (1 - lead.count / every <= LEFT_OUT)
-    both_edges = {*AT_EDGE} <= {group.outcome for group in others}
-    edges = _at_edges(finding, workload) if both_edges else ""
-    every_named = others and bool(edges) == both_edges and all(which(finding, group, workload) for group in others)
-    # of two kinds of settings one is plain
-    plain = len(others) == 1 and not (where and finding.kind in BEST_PLACES)
-    left = [""] * (plain or (len(others) == 2 and bool(edges)))
-    in_brief = unique(where or part, *left) if every_named else in_all
-    few = in_brief if all(group.count == 1 for group in others) else in_all
-    return [in_brief, in_brief, few, in_all, in_all, alone]
-
-
-def _only(finding: Finding, group: Group, workload: Workload) -> list[str]:
-    """In how many settings, with what they share: [" in 11 of 272 settings (only γ ≥ 1)"]; [] if that is nothing."""
-    some = f" in {group.count:,} of {counted(len(finding.table), NOUNS.get(finding.kind, 'setting'))}"
-    return [some + common for common in [_in_common(finding, group, workload)] if common]
-
-
-def _others(first: str, groups: Sequence[Group], finding: Finding, workload: Workload, but: str) -> list[list[str]]:
-    """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
-    words, and with counts of several, of all; at last nothing. first: what the leading ones say. but: stands before
-    bounds."""
-    out, before = [list[str]() for _ in range(DETAILS)], first
-    edges = [group for group in groups if group.outcome in AT_EDGE]
-    for group in groups:
-        whole = clause(replace(finding, question="?"), group, workload, SIZES)
-        brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
-        text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
-        text = but * (group.outcome in BOUNDS) + text
-        shortest = least = brief_words(finding, group, workload, whose="")
-        if group.outcome == Outcome.LOCATED:
-            place = place_words(finding, group, workload, SIZES)
-            least = f"{ESTIMATES.get(finding.kind, 'found')} {place}"
-            shortest = place if group.count == 1 else least
-        named = which(finding, group, workload) or count
-        named += _in_common(finding, group, workload)
-        single = named if group.count == 1 else count
-        forms = [text + named, shortest + named, shortest + single, shortest + count, least + count]
-        if len(edges) > 1 and group in edges:
-            count, shared = f" in {sum(one.count for one in edges)}", _at_edges(finding, workload)
-            forms = [f"{EDGES}{at}" * (group is edges[0]) for at in (*[shared or count] * 2, *[count] * 3)]
-        for said, form in zip(out, forms, strict=False):
-            said.append(form)
-    return out
-
-
-def _at_edges(finding: Finding, workload: Workload) -> str:
-    """Which settings have their best value at either edge: " for γ = 0.1 or 0.8"; empty if that is no condition."""
-    chosen = finding.table["outcome"].isin(AT_EDGE).to_numpy()
-    where = " and ".join(condition_words(one, workload) for one in conditions(finding.table, chosen, finding.keys))
-    return f" for {where}" * bool(where)
-
-
-def _in_common(finding: Finding, group: Group, workload: Workload) -> str:
-    """What settings with a place share, if that does not name them and few others share it: " (only γ ≥ 1)"."""
-    if group.outcome != Outcome.LOCATED or which(finding, group, workload):
-        return ""
-    common = within(finding.table, group.outcome, finding.keys)
-    if not common:
-        return ""
-    words = [short(common.key, value, workload) for value in common.values if isinstance(value, str)]
-    return f" (only {either(words) if words else condition_words(common, workload)})"
-
-
 def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
     """The place of a group: first the best, then places if a third of settings have one, a sixth if with bounds most of
     them are known, any if most others are not clear, then the most frequent, of equals what is clear."""
@@ -272,12 +178,6 @@ def _order(group: Group, finding: Finding) -> tuple[int, int, bool]:
     located = group.outcome == Outcome.LOCATED and group.count >= least
     rank = {Outcome.BEST: 0, Outcome.WORSE: 2}.get(group.outcome, int(not located))
     return rank, -group.count, group.outcome in (Outcome.UNCLEAR, Outcome.UNDECIDED)
-
-
-def _all_need(finding: Finding, workload: Workload) -> str:
-    """What would decide all open settings; empty if they need different things."""
-    rows = finding.table[finding.table["outcome"] == Outcome.UNDECIDED].drop_duplicates(["needed", "needed_number"])
-    return needed_words(rows.iloc[0], finding, workload) if len(rows) == 1 else ""
 
 
 def _together(finding: Finding, workload: Workload) -> str:
@@ -292,7 +192,7 @@ def _besides(finding: Finding, lead: Group, workload: Workload) -> list[str]:
     beside which setting a shift is, or in how many settings a power changes."""
     table, facts = finding.table, finding.facts
     if lead.outcome == Outcome.UNDECIDED:
-        needs, together = _all_need(finding, workload), _together(finding, workload)
+        needs, together = all_need(finding, workload), _together(finding, workload)
         asked, between = f"needs {needs}" * bool(needs), between_words(finding, workload)
         forms = "; ".join(filter(None, [between, asked])), asked
         return unique(*(f" ({one})" * bool(one) + f"; {together} vary together" * bool(together) for one in forms), "")

@@ -13,7 +13,7 @@ from raysweep.analyses.counts import Way, conditions, groups_of, unmeasured, way
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.numbers import alike, digits_for, number
 from raysweep.phrases import counted, some_of
-from raysweep.report.clauses import BRIEF, SIZES, clause, condition_words, either, in_which, place_words
+from raysweep.report.clauses import clause
 from raysweep.report.names import as_called, called, listed, setting, unit_of
 from raysweep.report.phrases import (
     BOUNDS,
@@ -26,6 +26,8 @@ from raysweep.report.phrases import (
     POWERS,
     WAYS,
 )
+from raysweep.report.place_words import BRIEF, SIZES, place_words
+from raysweep.report.which_settings import condition_words, either, in_which
 from raysweep.workloads.declaration import Workload
 
 MOST = 25

@@ -14,9 +14,10 @@ from raysweep.analyses.rows import varying
 from raysweep.errors import printable
 from raysweep.fits.result import without_chance
 from raysweep.numbers import alike, interval_numbers, number, shared_decimals
-from raysweep.report.clauses import needed_words, outcome_words
+from raysweep.report.clauses import outcome_words
 from raysweep.report.names import axis_label, called, capitalized, short, unit_of
 from raysweep.report.names import settings as setting_text
+from raysweep.report.needed_words import needed_words
 from raysweep.report.phrases import DIFFERENCE, ESTIMATES, IN_X, PER_DECADE, SPREAD
 from raysweep.workloads.declaration import Workload
 

@@ -6,11 +6,11 @@ from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
 from raysweep.fits.reasons import Reason
-from raysweep.report.clauses import theory_words
 from raysweep.report.figures import drawn
 from raysweep.report.notes import notes
 from raysweep.report.phrases import METHODS
 from raysweep.report.sentences import sentence
+from raysweep.report.theory_words import theory_words
 
 AXES = {"overlap_angle": [10.0, 45.0, 80.0], "gamma": [0.2, 0.4]}
 

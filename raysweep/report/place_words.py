@@ -1,0 +1,126 @@
+"""Where places lie, and how they change from setting to setting, in words of several lengths."""
+
+from __future__ import annotations
+
+from raysweep.analyses.counts import Group
+from raysweep.analyses.finding import Finding, Outcome
+from raysweep.numbers import alike, interval_numbers, number
+from raysweep.report.names import called, setting, short, unit_of
+from raysweep.report.phrases import IN_X
+from raysweep.workloads.declaration import Workload
+
+SYMBOL = 4
+"""Letters at most of a name that takes no article: x, lr, step."""
+EVEN = 0.1
+"""So many times a value are about the value up to this."""
+STAY = 5
+"""Of so many settings places move along an axis although in one of them that is not clear."""
+ENDS, NAMING, BRIEF, SIZES = -1, 2, 4, 6
+"""The size of intervals alone; those from which on a place does not say at which values of an axis it lies, and not
+even that it changes; and in how many lengths it is said."""
+
+
+def at_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
+    """Where on its axis: "an overlap angle of 57.1° to 60.0°"; in short without the name of an axis that has a unit or
+    a symbol: "60.0°", "t = 2.3"."""
+    x = called(finding.x, workload)
+    if len(x) <= SYMBOL:
+        return place_words(finding, group, workload, size, f"{x} ")
+    place = place_words(finding, group, workload, size)
+    unit, symbol = unit_of(finding.x, workload), workload.symbol(finding.x)
+    if size % 2 and (unit or symbol):
+        return place if unit else f"{symbol} = {place}"
+    if (what := x.split(" per ")[0]).endswith("s") and not what.endswith("ss"):  # several things have no article
+        return f"{symbol or x} = {place}"
+    return f"{'an' if x[0].lower() in 'aeiou' else 'a'} {x} of {place}"
+
+
+def place_words(finding: Finding, group: Group, workload: Workload, size: int = 0, name: str = "") -> str:
+    """The estimate with its interval if one setting has it; else what all are about, or from where to where they lie,
+    and with which axis that changes (size 0 and 1: and at which of its values; `ENDS`: how far intervals reach, alone).
+    name: stands before the number."""
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
+    degrees, unit = (unit, "") if unit == "°" else ("", unit)
+    drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
+    ends = (drive.first[1], drive.last[1]) if drive else ()
+    if (apart := group.apart) and finding.kind in IN_X:
+        texts = [f"{text}{degrees}" for text in alike(apart.others, apart.low, apart.high, error=group.error)]
+        other = " to ".join(dict.fromkeys(texts[1:]))
+        return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)})"
+    texts = alike(*numbers, *ends, error=group.error)
+    if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
+        finer = interval_numbers(numbers[0], numbers[1], numbers[2])
+        texts = finer if len(finer) > 1 else texts
+    low, middle, high, *moved = (f"{text}{degrees}" for text in texts)
+    if group.reach:
+        return f"{name}{low}{unit}{f' ({100 * finding.level:g} %: {middle} to {high})' * (size < BRIEF)}"
+    if group.times:
+        return f"{name}{times_words(*group.times, workload)}"
+    if low == high:
+        return f"{name}{low}{unit}"
+    pattern = moving_words(finding, group, workload, symbols=size >= NAMING)
+    if pattern and ENDS < size < BRIEF:
+        first, last = (high, low) if "rising" not in pattern else (low, high)
+        return f"{name}{first} to {last}{unit} ({pattern})"
+    if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
+        way = "rising" if drive.last[1] > drive.first[1] else "falling"
+        if size >= NAMING:
+            along = workload.symbol(drive.key) or called(drive.key, workload)
+            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {along}"
+        begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+        median = " in the median" * (drive.medians and not group.alike)
+        return f"{name}{moved[0]}{unit} at {begin} ({way} to {moved[1]} at {end}{median})"
+    if drive and not drive.one_way and not drive.medians and size < NAMING:
+        begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+        return f"{name}{low}{unit} ({begin}) to {high}{unit} ({end})"
+    about = f"about {name}{middle}{unit}"
+    across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
+    sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)
+    if group.span and group.error > 0 and group.outcome == Outcome.LOCATED:
+        middle, *span = (f"{text}{degrees}" for text in alike(group.middle, *group.span, error=group.error))
+        if size == ENDS:
+            return f"{name}{' to '.join(span)}{unit} ({sure})"
+        about, more = f"about {name}{middle}{unit}", f"{sure} intervals within {' to '.join(span)}{unit}"
+    elif group.alike:
+        more = across
+    return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"
+
+
+def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:
+    """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
+    they do so along fewer than two, or are about one value. In one setting of `STAY` they need not."""
+    if group.outcome != Outcome.LOCATED or group.alike:
+        return ""
+    ways: dict[str, list[str]] = {"rising": [], "falling": []}
+    mostly = ""
+    for move in finding.moves:
+        clear = move.rises + move.falls
+        few = STAY * move.open <= clear + move.open and not (move.both or move.by_bounds)
+        if bool(move.rises) != bool(move.falls) and few:
+            name, mostly = called(move.key, workload), mostly or "mostly " * bool(move.open)
+            ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
+    said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
+    return (mostly + ", ".join(said)) * (sum(map(len, ways.values())) > 1)
+
+
+def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
+    """The verb and the place: "is about 60°", or what the places do along the axis that drives them."""
+    drive = group.drive
+    if not drive or group.alike or size >= BRIEF or moving_words(finding, group, workload, symbols=True):
+        return f"is {place_words(finding, group, workload, size)}"
+    unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
+    first, last = (f"{text}{unit}" for text in alike(drive.first[1], drive.last[1], error=group.error))
+    begin, end = (short(drive.key, at, workload) for at, _ in (drive.first, drive.last))
+    name, median = called(drive.key, workload), "median " * drive.medians
+    if not drive.one_way:
+        return f"is highest at {name} {end} ({median}{last}), lowest at {begin} ({first})"
+    way = "rises" if drive.last[1] > drive.first[1] else "falls"
+    if size >= NAMING:
+        return f"{way} with {name} from {first} to {last}"
+    return f"{way} with {name} from {median}{first} (at {begin}) to {last} (at {end})"
+
+
+def times_words(key: str, factor: float, workload: Workload) -> str:
+    """What estimates are about so many times of: "about the target norm (0.98 times)"."""
+    name, times = called(key, workload), f"{number(factor, 2)} times"
+    return f"about the {name} ({times})" if abs(factor - 1) < EVEN else f"about {times} the {name}"
