@@ -188,15 +188,20 @@ def multiple(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, float] | tu
 
 
 def standing_apart(table: pd.DataFrame, keys: Sequence[str]) -> Apart | None:
-    """The value of an axis of words without which all estimates are about one value, by `CLOSE`."""
-    estimates = table["estimate"]
-    for key in varying(keys, table):
-        for value in table[key].unique() if isinstance(table[key].iloc[0], str) else ():
-            inside = table[key] == value
+    """The only value of an axis of words without which all estimates are about one value, by `CLOSE`. Most of its own
+    intervals, of all settings at once, have nothing in common with the others."""
+    estimates, out = table["estimate"], list[Apart]()
+    if estimates.isna().any() or _close(estimates):
+        return None
+    low, high = all_at_once(table["low"].fillna(estimates).to_numpy(), table["high"].fillna(estimates).to_numpy())
+    for key in (one for one in varying(keys, table) if isinstance(table[one].iloc[0], str)):
+        for value in dict.fromkeys(table[key].loc[[estimates.idxmin(), estimates.idxmax()]]):
+            inside = (table[key] == value).to_numpy()
             some, others = estimates[inside], estimates[~inside]
-            if len(others) > 1 and _close(others) and not _close(estimates):
-                return Apart(key, value, float(some.min()), float(some.max()), float(others.median()))
-    return None
+            outside = (low[inside] > others.max()) | (high[inside] < others.min())
+            if len(others) > 1 and _close(others) and outside.mean() > 1 / 2:
+                out.append(Apart(key, value, float(some.min()), float(some.max()), float(others.median())))
+    return out[0] if len(out) == 1 else None
 
 
 def _close(values: pd.Series, most: float = CLOSE) -> bool:

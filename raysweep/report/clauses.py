@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.counts import Group, Way
 from raysweep.analyses.finding import Finding, Outcome
@@ -109,11 +110,10 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         per = PER_DECADE * bool(facts.get("logarithmic"))
         slope = f" (slope {place_words(finding, group, workload, BRIEF)}{per})" * (size == 0)
         if facts.get("two_values"):
-            by = (rows["last"] - rows["first"]).abs().sort_values()
-            ends, drive = list(dict.fromkeys(alike(by.iloc[0], by.iloc[-1], error=group.error))), group.drive
-            if len(ends) > 1 and drive and not drive.medians and size < NAMING:
-                at = rows.loc[by.index[[0, -1]], drive.key]
-                ends = [f"{end} at {setting(drive.key, value, workload)}" for end, value in zip(ends, at, strict=True)]
+            by = (rows["last"] - rows["first"]).abs()
+            ends = list(dict.fromkeys(alike(by.min(), by.max(), error=group.error)))
+            if len(ends) > 1 and group.drive and size < NAMING:
+                ends = _at_ends(ends, by, rows[group.drive.key], group.error, workload)
             slope = f" (by {' to '.join(ends)})" * (size < BRIEF)
     means = called(finding.metric, workload) if finding.question else "means"
     fall, highest = fall_words(finding), facts.get("turn") == "maximum"
@@ -138,6 +138,17 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "slope": slope * bool(np.isfinite(group.low)),
         "than": f"{f'in {next(iter(sweeps))} ' if len(sweeps) == 1 else ''}than in {facts.get('first', '')}",
     }
+
+
+def _at_ends(texts: list[str], by: pd.Series, axis: pd.Series, error: float, workload: Workload) -> list[str]:
+    """The texts of the smallest and the largest value with where these are, if they are at the ends of an axis."""
+    if axis.duplicated().any() or axis.dtype.kind not in "if":
+        return texts
+    low, high = sorted((axis.idxmin(), axis.idxmax()), key=lambda end: float(by[end]))
+    if max(by[low] - by.min(), by.max() - by[high]) > error:
+        return texts
+    places = (setting(str(axis.name), axis[end], workload) for end in (low, high))
+    return [f"{text} at {place}" for text, place in zip(texts, places, strict=True)]
 
 
 def fall_words(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -216,11 +217,11 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
     two = len(keys) == 2
-    for thinned, (texts, head, where), across in product((False, two), forms if two else forms[:1], order):
+    for thinned, (texts, head, where), across in product({False, two}, forms if two else forms[:1], order):
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
         lines.sort(key=lambda line: [in_order(value) for value in line.values()])
-        lines = [lines[k] for k in spread(range(len(lines)), FIRST)] if thinned else lines
+        lines = _thinned(lines, table, down) if thinned else lines
         at = {tuple(row[key] for key in (*down, across)): text for row, text in zip(rows, texts, strict=True)}
         columns = [setting_column(finding, lines, down, workload)]
         for value in sorted(table[across].unique(), key=in_order):
@@ -233,12 +234,21 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
         if full and fits and len(lines) <= FIRST:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
-            besides = f" (others: {' or '.join(rest)})" * bool(tested and rest)
+            besides = f" (others: {' or '.join(rest)})" * bool(tested and rest and not thinned)
             some = f"{held} of " if tested or thinned else "All "
             where = where or "; all are listed below" * thinned
             note = f"{some}{counted(len(every), 'setting')}{besides}: {head}{where}. {more}".strip()
             return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
+
+
+def _thinned(lines: list[dict[str, Any]], table: pd.DataFrame, keys: list[str]) -> list[dict[str, Any]]:
+    """At most `FIRST` of the lines in their order, evenly spaced: those in which something is located, then others."""
+    located = table.loc[table["outcome"] == Outcome.LOCATED, keys].drop_duplicates().to_dict("records")
+    places = [k for k, line in enumerate(lines) if line in located]
+    others = [k for k in range(len(lines)) if k not in places]
+    first = spread(places, FIRST)
+    return [lines[k] for k in sorted([*first, *(spread(others, FIRST - len(first)) if len(first) < FIRST else ())])]
 
 
 def _by_axis(finding: Finding, workload: Workload) -> Table:

@@ -202,7 +202,7 @@ FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outco
 POWERS = {Outcome.RISES: "rises as {}", Outcome.FALLS: "falls as {}", Outcome.UNCLEAR: "goes as {}"}
 """What the best value does along each axis of a law over several."""
 
-LEADER = "{predictor} has the highest R² for {metric}"
+LEADER = "{} has the highest R² for {}"
 """What one predictor has in every setting."""
 
 WAYS: Mapping[Way, str] = {

@@ -43,7 +43,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     degrees, unit = (unit, "") if unit == "°" else ("", unit)
     drive, numbers = group.drive, group.reach or (group.low, group.middle, group.high)
     ends = (drive.first[1], drive.last[1]) if drive else ()
-    if (apart := group.apart) and finding.kind in IN_X:
+    if (apart := group.apart) and finding.kind in IN_X and size < BRIEF:
         texts = [f"{text}{degrees}" for text in alike(apart.others, apart.low, apart.high, error=group.error)]
         other = " to ".join(dict.fromkeys(texts[1:]))
         return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)})"

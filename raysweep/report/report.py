@@ -14,7 +14,7 @@ from raysweep.analyses.design import Design
 from raysweep.analyses.finding import NOTHING, Finding, Nothing
 from raysweep.analyses.findings import designed, findings_of
 from raysweep.analyses.prepared import each_once
-from raysweep.analyses.rows import error_column
+from raysweep.analyses.rows import error_column, varying
 from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
 from raysweep.report import file_names, set_up
@@ -276,7 +276,7 @@ def meanings(workload: Workload, findings: Sequence[Finding], top: int, cited: s
     metrics, axes = list[str](), list[str]()
     for lead in findings[top : top + 1]:
         metrics += [lead.metric, *(lead.table["predictor"].dropna().unique() if "predictor" in lead.table else ())]
-        axes += filter(workload.by_name.get, dict.fromkeys((lead.x, *lead.keys)))
+        axes += filter(workload.by_name.get, dict.fromkeys((lead.x, *varying(lead.keys, lead.table))))
     about = [one for one in dict.fromkeys((*metrics, *(one.metric for one in findings))) if one in described]
     texts = [f"{called(name, workload)}: {described[name]}" for name in about[:EXPLAINED]]
     for one in map(workload.by_name.__getitem__, axes):

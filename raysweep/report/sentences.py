@@ -65,8 +65,10 @@ def undecided(finding: Finding) -> bool:
 
 
 def _bounds_as_one(finding: Finding) -> Finding:
-    """The finding with places beyond the grid as bounds, if others have a bound on the same side."""
+    """The finding with places beyond the grid as bounds, if others have a bound on the same side and most a place."""
     outcomes = finding.table["outcome"]
+    if 2 * (outcomes == Outcome.LOCATED).sum() <= len(outcomes):
+        return finding
     sides = ((Outcome.BEYOND_LOW, Outcome.BOUND_LOW), (Outcome.BEYOND_HIGH, Outcome.BOUND_HIGH))
     both = {beyond: bound for beyond, bound in sides if {beyond, bound} <= set(outcomes)}
     return replace(finding, table=finding.table.assign(outcome=outcomes.replace(both)))
@@ -131,7 +133,7 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     driven, patterns = (
         unique(*(clause(finding, lead, workload, size) for size in range(most))) for most in (NAMING, BRIEF)
     )
-    rules = [driven] * bool(lead.drive) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    rules = [driven] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]  # what an axis says is more than what theory says
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     if only := only_words(finding, lead, workload):
         fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)

@@ -118,20 +118,16 @@ def of_pair(finding: Finding, workload: Workload) -> str:
 
 def of_predictors(finding: Finding, workload: Workload) -> str:
     """The predictor with the highest R² in all settings, and in how many it clearly is the best; empty if it is clear
-    in none, or if this is not one predictor."""
+    in none or all, or if this is not one predictor."""
     table = finding.table
-    clear, every = int((table["outcome"] == Outcome.BEST).sum()), len(table)
-    if not 0 < clear < every or "predictor" not in table or table["predictor"].nunique(dropna=False) > 1:
+    one = "predictor" in table and table["predictor"].nunique(dropna=False) == 1
+    if not one or set(table["outcome"]) != {Outcome.BEST, Outcome.UNCLEAR}:
         return ""
     (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.MEASURED)))
-    first = LEADER.format(
-        predictor=called(table["predictor"].iloc[0], workload), metric=called(finding.metric, workload)
-    )
-    place, where = (
-        place_words(finding, group, workload, BRIEF),
-        f" in all {counted(every, 'setting')}, clearly in {clear}",
-    )
-    return fitting(f"{first} ({place}){where}", first + where)
+    names = called(table["predictor"].iloc[0], workload), called(finding.metric, workload)
+    first, place = LEADER.format(*names), place_words(finding, group, workload, BRIEF)
+    clear, every = (table["outcome"] == Outcome.BEST).sum(), counted(len(table), "setting")
+    return fitting(*(f"{first}{where} in all {every}, clearly in {clear}" for where in (f" ({place})", "")))
 
 
 def along_axis(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

@@ -110,6 +110,11 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert table.rows[-1] == ["1.6", *["zero effect"] * 4]
     assert table.note == "All 24 settings: sign change at [95 % interval]."
     assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("sign change at [")
+    level = [finding.table.query("gamma > 1").assign(gamma=lambda rows, k=k: rows["gamma"] + k) for k in (1, 2, 3)]
+    more = pd.concat([finding.table, *level])
+    table = first_table(replace(finding, table=more.reset_index(drop=True)), TRANSFER)  # of many, those with a zero
+    assert [row[0] for row in table.rows[:5]] == ["0.2", "0.4", "0.6", "0.8", "1.2"]
+    assert table.note == "32 of 48 settings: sign change at [95 % interval]; all are listed below."
     tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
     assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])

@@ -1,5 +1,4 @@
-"""Axes that are ranges, or there only under a condition: a search asks for any value between the ends, and for the same
-ones each time; cells that are the same are one cell."""
+"""Axes that are ranges, or conditional: a search asks for any value inside, the same each time; equal cells are one."""
 
 import numpy as np
 import pandas

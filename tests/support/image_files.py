@@ -71,8 +71,7 @@ def write_json(folder):
 
 
 def write_svhn(folder):
-    """Made-up files of SVHN as scipy writes them. Labels go through 1 to 10; image i is black but for its green pixel
-    in row i % 32 and column 5, which is 200."""
+    """Files as SVHN's, labels from 1 to 10; image i is black but for its green pixel at (i % 32, 5), which is 200."""
     folder.mkdir(parents=True)
     for name, count in in_colour.SVHN.items():
         pixels, images = np.zeros((32, 32, 3, count), np.uint8), np.arange(count)
@@ -83,8 +82,7 @@ def write_svhn(folder):
 
 
 def write_cifar(folder, classes):
-    """Made-up files of CIFAR-10 or CIFAR-100: labels go through the classes; image i of a file is black but for its
-    blue pixel in row i % 32 and column 7, which is 100."""
+    """Files as CIFAR's, labels of all classes; image i is black but for its blue pixel at (i % 32, 7), which is 100."""
     folder.mkdir(parents=True)
     files = {f"data_batch_{batch}.bin": 10_000 for batch in range(1, 6)} | {"test_batch.bin": 10_000}
     names = "batches.meta.txt"

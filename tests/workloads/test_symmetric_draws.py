@@ -100,8 +100,7 @@ def test_the_zero_of_a_symmetric_draw_varies_far_less(gamma, least):
 
 
 def test_a_symmetric_draw_costs_what_it_takes():
-    """One factorization serves its choices; where layers are trained, every choice is trained. Without noise there is
-    one sign less, and at 180 degrees the other one does nothing."""
+    """One factorization serves all choices; trained layers train each. Without noise or at 180° a sign is idle."""
     workload = workloads.get("linear_transfer")
 
     def ratio(**values):

@@ -69,9 +69,14 @@ def run(question: Question) -> Finding:
 
 def _shown_over(rows: pd.DataFrame, x: str, keys: list[str]) -> tuple[str, list[str]]:
     """(the axis of the figure, the keys of its lines and panels): between two values of x there is nothing to see, so
-    they are two lines over the key of numbers with the most values."""
-    longest = max((key for key in keys if rows[key].dtype.kind in "if"), key=lambda key: rows[key].nunique(), default=x)
-    if rows[x].nunique() > 2 or rows[longest].nunique() <= 2:
+    they are two lines over the key of numbers with the most values, if it has some in each setting of the others."""
+    lengths = {
+        key: rows.groupby([x, *(one for one in keys if one != key)], dropna=False)[key].nunique().min()
+        for key in keys
+        if rows[key].dtype.kind in "if"
+    }
+    longest = max(lengths, key=lengths.__getitem__, default=x)
+    if rows[x].nunique() > 2 or lengths.get(longest, 0) <= 2:
         return x, keys
     return longest, [x, *(key for key in keys if key != longest)]
 

@@ -166,8 +166,7 @@ def test_early_stopping_keeps_weights_at_least_as_good_on_validation(store):
 
 @pytest.mark.long
 def test_what_early_stopping_keeps_is_what_is_judged(store):
-    """Weight decay so strong that, once warmed up, weights double each step until they are no numbers. What was kept
-    before is a model as any other."""
+    """Weight decay so strong that weights double each step until they are no numbers; a model was kept before."""
     usual = {"finetune_weight_decay": 3e3, "finetune_schedule": "constant_warmup", "finetune_steps": 200}
     rows = [{**usual, "pretrain_length": 160.0 * STEP, "early_stopping": looks} for looks in (0, 200, 1)]
     metrics, status = compute(table(*rows), np.zeros(3, int), Store(store))
