@@ -133,7 +133,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     driven, patterns = (
         unique(*(clause(finding, lead, workload, size) for size in range(most))) for most in (NAMING, BRIEF)
     )
-    rules = [driven] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]  # what an axis says is more than what theory says
+    # what an axis says is more than what theory says
+    rules = [driven] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     if only := only_words(finding, lead, workload):
         fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)
