@@ -36,7 +36,8 @@ OF_KIND: Mapping[str, Mapping[Outcome, str]] = {
         Outcome.INCREASING: "vanishing difference",
         Outcome.DECREASING: "growing difference",
         Outcome.MEASURED: "one difference",
-    }
+    },
+    "r_squared": {Outcome.BEST: "clearly best"},
 }
 """The same where a kind has words of its own."""
 
@@ -337,7 +338,7 @@ METHODS: Mapping[str, str] = {
 """How the numbers of a kind are made, in at most three sentences."""
 
 ESTIMATES: Mapping[str, str] = {
-    "boundary": "sign change at",
+    "boundary": "sign change",
     "inflection": "turning point",
     "optimum": "best value",
     "joint_optimum": "best value",

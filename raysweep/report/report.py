@@ -281,6 +281,6 @@ def meanings(workload: Workload, findings: Sequence[Finding], top: int, cited: s
     texts = [f"{called(name, workload)}: {described[name]}" for name in about[:EXPLAINED]]
     for one in map(workload.by_name.__getitem__, axes):
         unknown = one.type in (int, float) and not one.symbol and not one.unit
-        if one.description and (unknown or unit_of(one.name, workload) == "°"):
+        if one.description and not workload.function and (unknown or unit_of(one.name, workload) == "°"):
             texts.append(f"{called(one.name, workload)}: {one.description}")
     return " ".join(f"{capitalized(text)}." for text in (*texts, cited) if text)
