@@ -13,14 +13,19 @@ from raysweep.fits.surface.posterior import CAP, Surface, paths
 
 STEPS, STEPS_OF_TWO = 81, 21  # points along one axis, alone or as one of two
 COUNT = 1024
-# The standard error of a law's places that slices of one form share, in gaps of the grid: their number does not average
-# it away.
+# The standard error of a place that no model of the curve removes, in gaps of the grid: real best values that all
+# cells of one seed show need it.
+RESOLUTION = 0.06
+# That of a law: slices of one form err alike, so their number does not average it away. Where one side is much steeper
+# they do so by as much as draws of one place differ: all may lie too far from the bend.
 SHARED = 0.2
 # Gaps from the lowest point between which the slope of a side is read: nearer to it a kink is drawn as a bend.
 STEEP = (1.5, 2.5)
 # A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
 STRAIGHT = 4.0
-MOVED = 0.85  # the share of draws that are moved: a smooth curve can be as steep on one side
+# The share of draws that are moved: enough for an interval to reach the kink, few because a smooth curve can be that
+# steep on one side.
+MOVED = 0.2
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
@@ -40,7 +45,7 @@ class Best:
     high: float
     choice: float  # the value of least expected regret
     regret: float  # that of the choice, in the units of y
-    draws: np.ndarray  # of the place
+    draws: np.ndarray  # of the place, without the error that the interval has besides
     gap: float  # of the grid around the place
     shared: float  # the standard error of the place that slices of one form share
     edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
@@ -131,9 +136,10 @@ def _read(
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
     gap, cap = _gap(surface, s, axis, points[lowest]), CAP * surface.unit[s]
     heights = surface.heights(s, f)
-    moved = _towards_kinks(points, heights, place, gap, cap, rng)
+    moved, lean = _towards_kinks(points, heights, place, gap, cap, rng)
     place = place + moved
-    estimate, low, high = (float(one) for one in np.quantile(place, [0.5, tail, 1 - tail]))
+    wider = np.clip(place + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
+    estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:
         status, reason = Status.UNDETERMINED, Reason.TOO_FEW_POINTS
@@ -166,7 +172,7 @@ def _read(
         regret=float(regret[:, chosen].mean()),
         draws=place,
         gap=gap,
-        shared=float(np.hypot(SHARED * gap, moved.std())),
+        shared=float(np.hypot(SHARED * gap, lean * place.std())),
         edge=edge,
         points=points,
         alike=alike,
@@ -186,8 +192,9 @@ def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:
 
 def _towards_kinks(
     points: np.ndarray, heights: np.ndarray, place: np.ndarray, gap: float, cap: float, rng: np.random.Generator
-) -> np.ndarray:
-    """How far the places of draws are moved, most of them, to a kink where one side is much steeper than the other.
+) -> tuple[np.ndarray, float]:
+    """(how far the places of draws are moved, a share of them, to a kink where one side is much steeper than the other;
+    how much steeper one side is, from 0 to 1).
 
     Smooth draws put the lowest point of a level curve that bends up sharply too far from the bend, about in proportion
     to the contrast of the slopes: a smooth slope averages both sides. The bend is no farther than where the line of the
@@ -202,7 +209,7 @@ def _towards_kinks(
     above, below = (STEEP[1] * gap <= end for end in (points[-1] - place, place - points[0]))
     room = np.where(contrast > 0, rooms[1] * straight[1] * below, -rooms[0] * straight[0] * above)
     moved = rng.random(len(place)) < MOVED
-    return np.asarray(moved * np.abs(contrast) * room)
+    return moved * np.abs(contrast) * room, float(abs(np.median(contrast)))
 
 
 def _up_to_the_line(
