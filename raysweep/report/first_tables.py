@@ -217,7 +217,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
     two = len(keys) == 2
-    for thinned, (texts, head, where), across in product({False, two}, forms if two else forms[:1], order):
+    for thinned, (texts, head, where), across in product((False, True)[: 1 + two], forms if two else forms[:1], order):
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
         lines.sort(key=lambda line: [in_order(value) for value in line.values()])
