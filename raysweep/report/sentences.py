@@ -107,7 +107,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         others, theory = [], theory * (lead.outcome == Outcome.LOCATED)  # else it is of what is left out
     if "fall" in finding.table and {group.outcome for group in others} == {Outcome.UNCLEAR}:
         others = []  # how far it falls says more than in how many there is no clear turn
-    begin = unique(*(clause(finding, lead, workload, size) for size in range(SIZES)))
+    lengths = [clause(finding, lead, workload, size) for size in range(SIZES)]
+    begin = unique(*lengths)
     if lead.alike and not lead.drive and not theory:
         begin.insert(NAMING, clause(finding, lead, workload, ENDS))
     bare = replace(finding, meanings={}, question="?")
@@ -130,17 +131,14 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     wheres = leading_words(finding, lead, others, workload)
     says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
     moving = moving_words(finding, lead, workload, symbols=True)
-    driven, patterns = (
-        unique(*(clause(finding, lead, workload, size) for size in range(most))) for most in (NAMING, BRIEF)
-    )
     # what an axis says is more than what theory says
-    rules = [driven] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]
+    rules = [unique(*lengths[:NAMING])] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]
     rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
     if only := only_words(finding, lead, workload):
-        fallen = [clause(finding, lead, workload, BRIEF)] * ("fall" in finding.table)
+        fallen = [lengths[BRIEF]] * ("fall" in finding.table)
         rules = [fallen or begin[NAMING:BRIEF], *rules]
     if extreme := bool(moving) and any(group.outcome in BOUNDS for group in others):  # which is more than theory says
-        rules = [patterns, *rules]
+        rules = [unique(*lengths[:BRIEF]), *rules]
     details = range(DETAILS if moving and not extreme else DETAILS - 1)
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
