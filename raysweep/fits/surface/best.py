@@ -23,9 +23,7 @@ SHARED = 0.2
 STEEP = (1.5, 2.5)
 # A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
 STRAIGHT = 4.0
-# The shares of draws that are moved: for an interval enough to reach the kink, few because a smooth curve can be that
-# steep on one side; for laws, whose slices err alike, so many that the mean is nearest to real best rates.
-MOVED, MOVED_OF_LAWS = 0.2, 0.7
+MOVED = 0.5  # the share of draws that are moved; not all, because a smooth curve can be that steep on one side
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
@@ -137,10 +135,8 @@ def _read(
     gap, cap = _gap(surface, s, axis, points[lowest]), CAP * surface.unit[s]
     heights = surface.heights(s, f)
     moves, lean = _towards_kinks(points, heights, place, gap, cap)
-    order = rng.random(len(place))
-    draws = place + (order < MOVED_OF_LAWS) * moves
-    error = RESOLUTION * gap * rng.standard_normal(len(place))
-    wider = np.clip(place + (order < MOVED) * moves + error, points[0], points[-1])
+    draws = place + (rng.random(len(place)) < MOVED) * moves
+    wider = np.clip(draws + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
     if values < FEWEST:

@@ -1,4 +1,4 @@
-"""The prior of a surface: a quadratic that slices share, and a smooth deviation of each from it."""
+"""The prior of a surface: a form that slices share around their lowest points, and a smooth deviation of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 # Where hinges begin, in gaps of the grid from the lowest point; at the last one all lines are level.
 KNOTS = np.arange(-6, 8) / 3
+BUMP = 2.0  # how far apart bumps stand, and their standard deviation, in gaps of the grid
 
 
 def basis(x: np.ndarray) -> np.ndarray:
@@ -40,6 +41,21 @@ def hinges(x: np.ndarray, lowest: np.ndarray, gap: np.ndarray) -> np.ndarray:
     from_lowest = (x - lowest[..., None, :]) / gap
     lines = np.clip(from_lowest[..., None] - KNOTS, 0, KNOTS[-1] - KNOTS)
     return np.asarray(lines.reshape(*lines.shape[:-2], -1))
+
+
+def nodes(x: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Where bumps stand that points x (n, d), from the lowest points of their slices, are near to: shape (nodes, d)."""
+    return np.asarray(np.unique(np.round(x / gap / BUMP), axis=0) * BUMP)
+
+
+def bumps(x: np.ndarray, lowest: np.ndarray, gap: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Normal bumps around the nodes `at`: with them slices share a smooth form over the whole grid.
+
+    x, lowest, gap: as for `hinges`. Shape (..., n, nodes).
+    """
+    from_lowest = (x - lowest[..., None, :]) / gap / BUMP
+    each = [np.exp(-0.5 * (from_lowest[..., k, None] - at[:, k] / BUMP) ** 2) for k in range(x.shape[-1])]
+    return np.asarray(np.prod(each, axis=0))
 
 
 def compressed(height: np.ndarray) -> np.ndarray:

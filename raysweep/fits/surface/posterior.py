@@ -4,15 +4,16 @@ In compressed heights above the best cell of a slice, in units of the slice's me
 
     g_s(x) = F(x - m_s) mu + H(x) b_s + d_s(x) + noise,   b_s ~ N(0, diag(tau²)),   d_s ~ GP(0, amplitude² Matérn 5/2)
 
-H is a full quadratic. F is H and lines that begin at knots around the lowest point m_s, so that a knee or a cusp, which
-slices share, is learned from all of them; slopes change at knots by Student's t with `BEND_DEGREES` degrees of freedom.
+H is a full quadratic. F is H, normal bumps at a grid of nodes around the lowest point m_s, and lines that begin at
+knots near it: the form of the curve, a knee or a cusp included, is learned from all slices. Slopes change at knots by
+Student's t with `BEND_DEGREES` degrees of freedom.
 mu, tau, amplitude, the length scales and the noise are shared by all slices: how rough neighbouring cells are, over all
 slices, says how large the noise is. A run's noise is Student's t with `DEGREES` degrees of freedom and the variance
 base² + (growth · height)² in units of the slice, times a factor of its slice and one that drifts along the axes. Where
 cells have several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least
 that high.
 
-Knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
+Nodes and knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
 agree no more than in any order, nothing is decided.
 
 Hyperparameters have weak priors; answers use draws of their Laplace approximation, and at each of them draws of mu and
@@ -27,7 +28,18 @@ from typing import Any
 import numpy as np
 
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.kernel import KNOTS, apart, basis, compressed, hinges, matern, matern_slope, restored
+from raysweep.fits.surface.kernel import (
+    KNOTS,
+    apart,
+    basis,
+    bumps,
+    compressed,
+    hinges,
+    matern,
+    matern_slope,
+    nodes,
+    restored,
+)
 
 DEGREES = 4.0
 BEND_DEGREES = 3.0  # Few, because a kink is one large change of slope and a smooth curve has none
@@ -35,8 +47,8 @@ CAP = 12.0  # units above which heights say no more
 CAP_ERROR = 0.25  # the standard error of a capped height, as a share of it
 SCALE_ROWS = 6.0  # rows' worth of prior that the noise of a slice is that of all
 UNIT_ROWS = 3.0
-# Rounds without the lines at knots, then with them. Knots placed first at the lowest cells of slices take their noise
-# for a shape: then places are located in pure noise.
+# Rounds without bumps and lines, then with them. Placed first at the lowest cells of slices they take their noise for a
+# shape: then places are located in pure noise.
 START, ROUNDS = 3, 6
 FINEST = 1 / 12  # of the range of a slice: lines nearer together take the noise of its lowest cells for a kink
 # Prior sd of the log by which noise grows from mid-axis to its end. (Step Law's grows 7-fold towards high rates.)
@@ -75,6 +87,7 @@ class Hypers:
     length: np.ndarray
     amplitude2: float
     drift: np.ndarray
+    bump2: float
     bend2: float
     base2: float
     growth2: float
@@ -133,6 +146,7 @@ class Surface:
     structured: np.ndarray = field(init=False)
     gap: np.ndarray = field(init=False)
     bends: np.ndarray = field(init=False)
+    nodes: np.ndarray = field(init=False)
     samples: list[Sample] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -144,6 +158,7 @@ class Surface:
         self.lowest = self.x[np.arange(len(self.g)), np.where(self.mask, self.g, np.inf).argmin(1)]
         self.gap = np.array([self._usual_gap(k) for k in range(self.x.shape[-1])])
         self.bends = np.ones(self.x.shape[-1] * len(KNOTS))
+        self.nodes = nodes((self.x - self.lowest[:, None])[self.mask], self.gap)
 
     def _usual_gap(self, axis: int) -> float:
         """The median gap between the values of an axis in a slice, at least `FINEST`; slices may have own values."""
@@ -159,7 +174,7 @@ class Surface:
             [(0.0, 1.5)] * (p - 1)
             + [(np.log(0.7), 0.7)] * d
             + [(0.0, DRIFT)] * d
-            + [(np.log(0.5), 1.0), (np.log(0.2), 1.0), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
+            + [(np.log(0.5), 1.0), (np.log(0.5), 1.0), (np.log(0.2), 1.0), (np.log(0.05), 1.5), (np.log(0.1), 1.0)]
         )
 
     def hypers(self, theta: np.ndarray) -> Hypers:
@@ -167,15 +182,21 @@ class Surface:
         p, d = self.h.shape[-1], self.x.shape[-1]
         e = np.exp(theta)
         tau2 = np.concatenate([[FLAT], e[: p - 1] ** 2])
-        amplitude2, bend2, base2, growth2 = (float(one) for one in e[-4:] ** 2)
+        amplitude2, bump2, bend2, base2, growth2 = (float(one) for one in e[-5:] ** 2)
         drift = theta[p - 1 + d : p - 1 + 2 * d]
-        return Hypers(tau2, e[p - 1 : p - 1 + d], amplitude2, drift, bend2, base2, growth2)
+        return Hypers(tau2, e[p - 1 : p - 1 + d], amplitude2, drift, bump2, bend2, base2, growth2)
 
     def features(self, x: np.ndarray, lowest: np.ndarray) -> np.ndarray:
         """What the shared mean is a sum of, at points x (..., n, d) of slices with these lowest points (..., d)."""
         lines, quadratic = hinges(x, lowest, self.gap), basis(x)
         quadratic = np.broadcast_to(quadratic, (*lines.shape[:-1], quadratic.shape[-1]))
-        return np.concatenate([quadratic, self.bent * lines], axis=-1)
+        form = np.concatenate([bumps(x, lowest, self.gap, self.nodes), lines], axis=-1)
+        return np.concatenate([quadratic, self.bent * form], axis=-1)
+
+    def weak(self, hypers: Hypers, bends: np.ndarray) -> np.ndarray:
+        """The prior precision of what `features` are multiplied by. bends: that of each change of slope, relative."""
+        count = self.h.shape[-1]
+        return np.r_[np.full(count, 1e-4), np.full(len(self.nodes), 1 / hypers.bump2), 1 / (hypers.bend2 * bends)]
 
     def noise(self, hypers: Hypers) -> np.ndarray:
         """The variance of one run in each cell."""
@@ -330,8 +351,7 @@ def state(surface: Surface, theta: np.ndarray) -> State:
     features = surface.features(surface.x, surface.lowest) * mask[..., None]
     white = inverse @ np.concatenate([features, surface.g[..., None]], axis=-1)
     whitened, data = white[..., :-1], white[..., -1]
-    weak = np.full(features.shape[-1], 1e-4)
-    weak[surface.h.shape[-1] :] = 1 / (hypers.bend2 * surface.bends)
+    weak = surface.weak(hypers, surface.bends)
     precision = np.einsum("snp,snq->pq", whitened, whitened) + np.diag(weak)
     mean = np.linalg.solve(precision, np.einsum("snp,sn->p", whitened, data))
     rest = data - whitened @ mean
@@ -366,16 +386,17 @@ def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
     gradient = list((hypers.tau2 * np.sum(surface.h * (slope @ surface.h), (0, 1)))[1:])
     gradient += [0.5 * hypers.amplitude2 * float(np.sum(by_length * one)) for one in squares]
     by_amplitude = hypers.amplitude2 * float(np.sum(slope * matern(squares)))
-    hinged = now.mean[surface.h.shape[-1] :]
-    variances = np.diag(now.covariance)[surface.h.shape[-1] :]
-    by_bend = len(hinged) - float(np.sum((hinged**2 + variances) / surface.bends)) / hypers.bend2
+    squared = now.mean**2 + np.diag(now.covariance)
+    first, last = surface.h.shape[-1], -len(surface.bends)
+    by_bump = len(surface.nodes) - float(squared[first:last].sum()) / hypers.bump2
+    by_bend = len(surface.bends) - float(np.sum(squared[last:] / surface.bends)) / hypers.bend2
     # a cell's own mean, and the scatter of its draws
     one_run = surface.noise(hypers)
     by_mean = np.einsum("snn->sn", slope) / surface.weight / surface.draws * mask
     free = np.where(np.isfinite(surface.draws), surface.draws - 1, 0.0) * (mask & ~surface.capped)
     by_scatter = (free - surface.scatter / one_run) / one_run
     by_noise = (by_mean + by_scatter) * one_run
-    gradient += [*np.einsum("sn,snd->d", by_noise, surface.x), by_amplitude, by_bend]
+    gradient += [*np.einsum("sn,snd->d", by_noise, surface.x), by_amplitude, by_bump, by_bend]
     grown = hypers.growth2 * np.expm1(surface.height) ** 2
     gradient += [float(np.sum(by_noise * part / (hypers.base2 + grown))) for part in (hypers.base2, grown)]
     value = now.value + 0.5 * float(np.sum(free * np.log(one_run) + surface.scatter / one_run))
@@ -396,8 +417,8 @@ def _reweigh(surface: Surface) -> None:
     surface.height = np.where(mask, np.clip(mean - low, 0, compressed(np.array(CAP))), 0)
     surface.g = np.where(surface.capped, np.maximum(mean, compressed(np.array(CAP))), surface.g)
     if surface.bent:
-        first = surface.h.shape[-1]
-        sizes = (now.mean[first:] ** 2 + np.diag(now.covariance)[first:]) / now.hypers.bend2
+        last = -len(surface.bends)
+        sizes = (now.mean[last:] ** 2 + np.diag(now.covariance)[last:]) / now.hypers.bend2
         surface.bends = (BEND_DEGREES + sizes) / (BEND_DEGREES + 1)
     squares = (surface.g - mean) ** 2 + variance
     if len(surface.g) > 2:
@@ -449,18 +470,18 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
     white = inverse[:, None] @ every
     data = np.einsum("snm,sm->sn", inverse, surface.g)
-    weak, first, bends = np.full(white.shape[-1], 1e-4), surface.h.shape[-1], surface.bends
+    bends = surface.bends
     chosen = np.abs(candidates - lowest[:, None, :]).sum(-1).argmin(1)
     slices, out = np.arange(len(chosen)), []
     for sweep in range(SWEEPS):
-        weak[first:] = 1 / (now.hypers.bend2 * bends)
+        weak = surface.weak(now.hypers, bends)
         w = white[slices, chosen]
         flat = w.reshape(-1, w.shape[-1])
         precision = flat.T @ flat + np.diag(weak)
         root = np.linalg.cholesky(np.linalg.inv(precision))
         mean = np.linalg.solve(precision, flat.T @ data.ravel()) + root @ rng.standard_normal(len(weak))
         gamma = 2 * rng.standard_gamma((BEND_DEGREES + 1) / 2, len(bends))
-        bends = (BEND_DEGREES + mean[first:] ** 2 / now.hypers.bend2) / gamma
+        bends = (BEND_DEGREES + mean[-len(bends) :] ** 2 / now.hypers.bend2) / gamma
         rest = data[:, None] - white @ mean
         likely = -0.5 * np.sum(rest**2, axis=-1)
         chosen = np.argmax(likely + rng.gumbel(size=likely.shape), axis=1)

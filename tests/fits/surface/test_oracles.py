@@ -42,7 +42,8 @@ def test_the_marginal_likelihood_is_that_of_the_joint_normal_distribution_of_all
     now, hypers = state(surface, theta), surface.hypers(theta)
     cells = [(s, k) for s, size in enumerate(SIZES) for k in range(size)]
     features = surface.features(surface.x, surface.lowest)
-    weights = np.r_[np.full(surface.h.shape[-1], 1e4), np.full(features.shape[-1] - surface.h.shape[-1], hypers.bend2)]
+    sizes = (surface.h.shape[-1], len(surface.nodes), len(surface.bends))
+    weights = np.repeat([1e4, hypers.bump2, hypers.bend2], sizes)
     f, h = (np.array([each[s, k] for s, k in cells]) for each in (features, surface.h))
     same = np.equal.outer(*[[s for s, _ in cells]] * 2)
     x, g, noise = (
