@@ -23,6 +23,7 @@ of the m_s by Gibbs' sampler.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,10 @@ class Surface:
         form = np.concatenate([bumps(x, lowest, self.gap, self.nodes), lines], axis=-1)
         return np.concatenate([quadratic, self.bent * form], axis=-1)
 
+    def cell_features(self) -> np.ndarray:
+        """The features of all cells, (s, n, p)."""
+        return np.asarray(self.features(self.x, self.lowest) * self.mask[..., None])
+
     def weak(self, hypers: Hypers, bends: np.ndarray) -> np.ndarray:
         """The prior precision of what `features` are multiplied by. bends: that of each change of slope, relative."""
         count = self.h.shape[-1]
@@ -215,7 +220,7 @@ def fit_surface(cells: Cells) -> Surface:
     """The posterior at its mode.
 
     A bend beside the end of the grid can look like noise that grows towards it. Where noise grows so, the mode that has
-    lines at knots from the beginning is taken if it is more likely and its noise grows less.
+    bumps and lines from the beginning is taken if it is more likely and its noise grows less.
 
     Raises ValueError if no slice has two cells of different values.
     """
@@ -244,11 +249,12 @@ def _at_mode(cells: Cells, start: int) -> tuple[Surface, float]:
     for number in range(START + ROUNDS):
         surface.bent = number >= start
         optimum = minimize(
-            lambda theta: _objective(surface, theta),
+            partial(_objective, surface),
             surface.theta,
+            (surface.cell_features(),),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 60, "ftol": 1e-9},
+            options={"maxiter": 60 if number + 1 == START + ROUNDS else 20, "ftol": 1e-9},
         )
         surface.theta = optimum.x
         _reweigh(surface)
@@ -337,8 +343,8 @@ def _unit(height: np.ndarray, overall: float) -> float:
     return float(overall * (np.median(positive) / overall) ** share) if len(positive) else overall
 
 
-def state(surface: Surface, theta: np.ndarray) -> State:
-    """The posterior at these hyperparameters. Raises LinAlgError if a covariance is not positive."""
+def state(surface: Surface, theta: np.ndarray, features: np.ndarray | None = None) -> State:
+    """The posterior at these hyperparameters. features: those of the cells, if they are known. Raises LinAlgError if a covariance is not positive."""
     hypers, mask = surface.hypers(theta), surface.mask
     prior = _covariance(hypers, surface.x, surface.x, surface.h, surface.h)
     prior = np.where(mask[:, :, None] & mask[:, None, :], prior, 0.0)
@@ -348,12 +354,14 @@ def state(surface: Surface, theta: np.ndarray) -> State:
     prior[:, every, every] += diagonal
     lower = np.linalg.cholesky(prior)
     inverse = np.linalg.inv(lower)
-    features = surface.features(surface.x, surface.lowest) * mask[..., None]
+    if features is None:
+        features = surface.cell_features()
     white = inverse @ np.concatenate([features, surface.g[..., None]], axis=-1)
     whitened, data = white[..., :-1], white[..., -1]
     weak = surface.weak(hypers, surface.bends)
-    precision = np.einsum("snp,snq->pq", whitened, whitened) + np.diag(weak)
-    mean = np.linalg.solve(precision, np.einsum("snp,sn->p", whitened, data))
+    flat = whitened.reshape(-1, len(weak))
+    precision = flat.T @ flat + np.diag(weak)
+    mean = np.linalg.solve(precision, flat.T @ data.ravel())
     rest = data - whitened @ mean
     value = 0.5 * float(np.sum(rest**2) + mean @ (weak * mean)) + float(np.log(lower[:, every, every]).sum())
     value += 0.5 * float(np.linalg.slogdet(precision)[1] - np.log(weak).sum())
@@ -366,14 +374,14 @@ def _covariance(hypers: Hypers, a: np.ndarray, b: np.ndarray, ha: np.ndarray, hb
     return np.asarray(smooth + (ha * hypers.tau2) @ np.swapaxes(hb, -1, -2))
 
 
-def _objective(surface: Surface, theta: np.ndarray) -> tuple[float, np.ndarray]:
+def _objective(surface: Surface, theta: np.ndarray, features: np.ndarray) -> tuple[float, np.ndarray]:
     """Minus the log posterior of the hyperparameters, the shared mean integrated out, and its gradient."""
     prior = surface.prior
     z = (theta - prior[:, 0]) / prior[:, 1]
     if np.abs(z).max() > FARTHEST:
         return 1e10, np.zeros_like(theta)
     try:
-        now = state(surface, theta)
+        now = state(surface, theta, features)
     except np.linalg.LinAlgError:
         return 1e10, np.zeros_like(theta)
     hypers, mask = now.hypers, surface.mask
@@ -449,8 +457,10 @@ def _lowest(surface: Surface, now: State, cells: np.ndarray) -> np.ndarray:
 def _hyper_draws(surface: Surface, rng: np.random.Generator) -> list[np.ndarray]:
     """Draws of the hyperparameters from the Laplace approximation at the mode."""
     step = 0.02
+    features = surface.cell_features()
     rows = [
-        (_objective(surface, surface.theta + move)[1] - _objective(surface, surface.theta - move)[1]) / (2 * step)
+        (_objective(surface, surface.theta + move, features)[1] - _objective(surface, surface.theta - move, features)[1])
+        / (2 * step)
         for move in np.eye(len(surface.theta)) * step
     ]
     values, vectors = np.linalg.eigh((np.array(rows) + np.array(rows).T) / 2)
@@ -465,7 +475,7 @@ def _sampled(surface: Surface, now: State, rng: np.random.Generator) -> list[Sam
     inside = np.where(mask[..., None], surface.x, np.nan)
     low, high = np.nanmin(inside, axis=1)[:, None, :], np.nanmax(inside, axis=1)[:, None, :]
     # with much noise, or a level side, it may lie far away; one beyond an end stands at that end
-    steps = np.linspace(-FAR, FAR, MOVES)[:, None] if low.shape[-1] == 1 else rng.uniform(-NEAR, NEAR, (MOVES, 2))
+    steps = np.linspace(-FAR, FAR, MOVES)[:, None] if low.shape[-1] == 1 else rng.uniform(-NEAR, NEAR, (MOVES // 2, 2))
     candidates = np.clip(surface.lowest[:, None, :] + steps * surface.gap, low, high)
     every = surface.features(surface.x[:, None], candidates) * mask[:, None, :, None]  # (s, candidates, n, p)
     white = inverse[:, None] @ every
