@@ -76,7 +76,7 @@ def best(
 class Pair:
     """The best values of both axes of a surface in one slice."""
 
-    axes: tuple[Best, Best]  # of each axis, with the other one at its best
+    axes: tuple[Best, ...]  # of each axis, with the other one at its best
     points: tuple[np.ndarray, np.ndarray]  # of the grid on which the surface was drawn, per axis
     # how much worse than the best each point of the grid is expected to be, in units of y, (points, points).
     regret: np.ndarray
@@ -175,6 +175,25 @@ def _read(
         points=points,
         alike=alike,
     )
+
+
+def squared_distance(one: Best, other: Best) -> float:
+    """That of two independent estimates of a place, over its expectation; NaN where one of them has none."""
+    if Status.UNDETERMINED in (one.status, other.status):
+        return np.nan
+    expected = one.draws.var() + other.draws.var() + RESOLUTION**2 * (one.gap**2 + other.gap**2)
+    return float((np.median(one.draws) - np.median(other.draws)) ** 2 / expected)
+
+
+def widened(one: Best, times: float) -> Best:
+    """The same with an error so many times as large, within where it was sought."""
+    if times == 1 or one.status == Status.UNDETERMINED:
+        return one
+    middle, first, last = (float(at) for at in (np.median(one.draws), one.points[0], one.points[-1]))
+    low = max(middle - times * (middle - one.low), min(first, one.low))
+    high = min(middle + times * (one.high - middle), max(last, one.high))
+    draws = np.clip(middle + times * (one.draws - middle), min(first, one.draws.min()), max(last, one.draws.max()))
+    return replace(one, low=low, high=high, draws=draws)
 
 
 def _regret(surface: Surface, s: int, values: np.ndarray) -> np.ndarray:

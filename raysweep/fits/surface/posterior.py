@@ -13,8 +13,8 @@ base² + (growth · height)² in units of the slice, times a factor of its slice
 cells have several draws, their scatter informs the same variance. A cell that diverged, or is above `CAP`, is at least
 that high.
 
-Nodes and knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where neighbouring cells
-agree no more than in any order, nothing is decided.
+Nodes and knots are placed on a fit without them, or the noise of the lowest cells would become a shape. Where
+neighbouring cells agree no more than in any order, nothing is decided.
 
 Hyperparameters have weak priors; answers use draws of their Laplace approximation, and at each of them draws of mu and
 of the m_s by Gibbs' sampler.
@@ -344,7 +344,10 @@ def _unit(height: np.ndarray, overall: float) -> float:
 
 
 def state(surface: Surface, theta: np.ndarray, features: np.ndarray | None = None) -> State:
-    """The posterior at these hyperparameters. features: those of the cells, if they are known. Raises LinAlgError if a covariance is not positive."""
+    """The posterior at these hyperparameters. Raises LinAlgError if a covariance is not positive.
+
+    features: those of the cells, where they are known.
+    """
     hypers, mask = surface.hypers(theta), surface.mask
     prior = _covariance(hypers, surface.x, surface.x, surface.h, surface.h)
     prior = np.where(mask[:, :, None] & mask[:, None, :], prior, 0.0)
@@ -459,7 +462,10 @@ def _hyper_draws(surface: Surface, rng: np.random.Generator) -> list[np.ndarray]
     step = 0.02
     features = surface.cell_features()
     rows = [
-        (_objective(surface, surface.theta + move, features)[1] - _objective(surface, surface.theta - move, features)[1])
+        (
+            _objective(surface, surface.theta + move, features)[1]
+            - _objective(surface, surface.theta - move, features)[1]
+        )
         / (2 * step)
         for move in np.eye(len(surface.theta)) * step
     ]
@@ -511,7 +517,7 @@ def paths(surface: Surface, s: int, points: np.ndarray, count: int, rng: np.rand
         if k % KEPT == 0:
             gain = sample.lower_inverse[s, :size, :size] @ _covariance(sample.hypers, x, z, h, hz)
             values, vectors = np.linalg.eigh(_covariance(sample.hypers, z, z, hz, hz) - gain.T @ gain)
-            root = vectors * np.sqrt(np.maximum(values, 0))
+            root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # no sign of a vector decides a draw
         mean = surface.features(z, sample.lowest[s]) @ sample.mean + gain.T @ sample.rest[s, :size]
-        out.append(mean + rng.standard_normal((each, len(z))) @ root.T)
+        out.append(mean + rng.standard_normal((each, len(z))) @ root)
     return np.concatenate(out)[rng.permutation(each * len(out))[:count]]

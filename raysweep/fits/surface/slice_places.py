@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from raysweep.fits.optimum import COLUMNS
 from raysweep.fits.reasons import Reason, because
 from raysweep.fits.result import Fit, Status, fitted
 from raysweep.fits.statistics import LEVEL
-from raysweep.fits.surface.best import FEWEST, Best, Pair, best, jointly
+from raysweep.fits.surface.best import FEWEST, Best, Pair, best, jointly, squared_distance, widened
 from raysweep.fits.surface.law import Place
 from raysweep.fits.surface.posterior import FEW, Cells, fit_surface
 from raysweep.fits.surface.slices import Slices, slices_of
@@ -24,6 +25,7 @@ from raysweep.lazy import pd
 CELLS = 15  # cells from which on their roughness says how large the noise is
 METHOD = "posterior of the whole surface, noise pooled over its slices"
 MIRRORED = 1.5  # gaps of the grid from an open end up to which draws are mirrored at it
+Places = tuple[Best, ...] | None  # of each axis of a slice; None where the slice says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,25 +71,57 @@ def slice_places(
     by: the columns of the slices. turn: min or max. error: the column of given standard errors.
     logarithmic: which axes are; places of a law must be.
     """
-    slices = slices_of(frame, axes, y, by, turn=turn, logarithmic=logarithmic[: len(axes)], error=error)
-    bests: list[Best | None] = [None] * len(slices.settings)
-    pairs: list[Pair | None] = [None] * len(bests)
+    read = partial(slices_of, axes=axes, y=y, by=by, turn=turn, logarithmic=logarithmic[: len(axes)], error=error)
+    slices = read(frame)
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        try:
-            surface = fit_surface(slices.cells)
-        except ValueError:  # all cells are equal
-            return SlicePlaces(slices, [None] * len(bests), bests, pairs)
-        for s, values in enumerate(slices.values):
-            if not values.all():
-                continue
-            low, high = slices.range_of(s)
-            if len(axes) == 1:
-                first, last, wall = float(low[0]), float(high[0]), slices.wall(s)
-                bests[s] = best(surface, s, level, low=first, high=last, wall=wall, values=int(values[0]))
-            else:
-                pairs[s] = pair = jointly(surface, s, level, low, high, values)
-                bests[s] = pair.axes[0]
+        places, pairs = _best_places(slices, level)
+        halves = [(half.settings, _best_places(half, level)[0]) for half in map(read, _halves(frame, slices))]
+    if halves:
+        one, other = (dict(zip(*half, strict=True)) for half in halves)
+        times = _disagreement(one, other, len(axes))
+        places = [both and tuple(map(widened, both, times)) for both in places]
+        pairs = [pair and replace(pair, axes=tuple(map(widened, pair.axes, times))) for pair in pairs]
+    bests = [one[0] if one else None for one in places]
     return SlicePlaces(slices, [_place(one) for one in bests], bests, pairs)
+
+
+def _best_places(slices: Slices, level: float) -> tuple[list[Places], list[Pair | None]]:
+    """(the best values of the axes in each slice, what is jointly best where there are two axes)."""
+    places: list[Places] = [None] * len(slices.settings)
+    pairs: list[Pair | None] = [None] * len(places)
+    try:
+        surface = fit_surface(slices.cells)
+    except ValueError:  # all cells are equal
+        return places, pairs
+    for s, values in enumerate(slices.values):
+        if not values.all():
+            continue
+        low, high = slices.range_of(s)
+        if len(values) == 1:
+            first, last, wall = float(low[0]), float(high[0]), slices.wall(s)
+            places[s] = (best(surface, s, level, low=first, high=last, wall=wall, values=int(values[0])),)
+        else:
+            pairs[s] = pair = jointly(surface, s, level, low, high, values)
+            places[s] = pair.axes
+    return places, pairs
+
+
+def _halves(frame: pd.DataFrame, slices: Slices) -> list[pd.DataFrame]:
+    """The rows of either half of the draws, if there are several and each is used in most cells; else none."""
+    sizes = frame.groupby("seed").size() if "seed" in frame else pd.Series([0])
+    if len(sizes) < 2 or sizes.min() <= len(slices.cells.y) / 2:
+        return []
+    return [frame[frame["seed"].isin(sizes.index[first::2])] for first in (0, 1)]
+
+
+def _disagreement(one: dict[Any, Places], other: dict[Any, Places], axes: int) -> list[float]:
+    """How many times as far apart as their errors the places of two halves of the draws are, at least 1, per axis.
+
+    A draw may move all of its cells alike. Neighbouring cells do not show such an error, only other draws do.
+    """
+    pairs = [(a, b) for key in one if (a := one[key]) and (b := other.get(key))]
+    squares = np.array([[squared_distance(a[k], b[k]) for k in range(axes)] for a, b in pairs]).reshape(-1, axes)
+    return [max(1.0, float(np.mean(some))) ** 0.5 if (some := k[~np.isnan(k)]).size else 1.0 for k in squares.T]
 
 
 def _place(one: Best | None) -> Place | None:

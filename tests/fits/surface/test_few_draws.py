@@ -1,5 +1,7 @@
 """Best values from one run per cell: the noise is pooled over all slices; and the error of single runs."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -148,10 +150,24 @@ def padded(frame):
 
 def test_the_gradient_is_that_of_the_likelihood():
     surface = _padded(padded(runs(BEST)))
-    theta = surface.prior[:, 0] + 0.1
+    theta, features = surface.prior[:, 0] + 0.1, surface.cell_features()
     step = 1e-5 * np.eye(len(theta))
-    numeric = [(_objective(surface, theta + one)[0] - _objective(surface, theta - one)[0]) / 2e-5 for one in step]
-    np.testing.assert_allclose(_objective(surface, theta)[1], numeric, rtol=1e-4, atol=1e-4)
+    value = partial(_objective, surface, features=features)
+    numeric = [(value(theta + one)[0] - value(theta - one)[0]) / 2e-5 for one in step]
+    np.testing.assert_allclose(value(theta)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_two_draws_that_each_move_all_cells_alike_say_how_far_apart_they_are():
+    """Neighbouring cells of one draw agree, wherever its best rate lies; only the other draw shows the error."""
+    held = []
+    for number in range(12):
+        moves = 2 ** np.random.default_rng(number).normal(0, 0.7, 2)
+        draws = [
+            runs(np.array(BEST) * move, noise=0.002, seed=seed).assign(seed=seed) for seed, move in enumerate(moves)
+        ]
+        table = fit_few_draws(pd.concat(draws, ignore_index=True), "lr", "loss", ["size"]).table
+        held += ((table["low"] < BEST) & (table["high"] > BEST)).tolist()
+    assert np.mean(held) > 0.8
 
 
 def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_of():
