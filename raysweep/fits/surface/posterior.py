@@ -1,6 +1,6 @@
 """The posterior of a surface, from one run per cell or more.
 
-In compressed heights above the best cell of a slice, in units of the slice's median height,
+In compressed heights above the best cell of a slice, in units of the slice,
 
     g_s(x) = F(x - m_s) mu + H(x) b_s + d_s(x) + noise,   b_s ~ N(0, diag(tau²)),   d_s ~ GP(0, amplitude² Matérn 5/2)
 
@@ -41,17 +41,16 @@ from raysweep.fits.surface.kernel import (
     nodes,
     restored,
 )
+from raysweep.fits.surface.units import units, usual_gap
 
 DEGREES = 4.0
 BEND_DEGREES = 3.0  # Few, because a kink is one large change of slope and a smooth curve has none
 CAP = 12.0  # units above which heights say no more
 CAP_ERROR = 0.25  # the standard error of a capped height, as a share of it
 SCALE_ROWS = 6.0  # rows' worth of prior that the noise of a slice is that of all
-UNIT_ROWS = 3.0
 # Rounds without bumps and lines, then with them. Placed first at the lowest cells of slices they take their noise for a
 # shape: then places are located in pure noise.
 START, ROUNDS = 3, 6
-FINEST = 1 / 12  # of the range of a slice: lines nearer together take the noise of its lowest cells for a kink
 # Prior sd of the log by which noise grows from mid-axis to its end. (Step Law's grows 7-fold towards high rates.)
 DRIFT = 1.0
 FEW = 2  # draws a cell up to which only the other cells say how large the noise is
@@ -157,15 +156,10 @@ class Surface:
         self.scale = np.ones((len(self.g), 1))
         self.theta = self.prior[:, 0].copy()
         self.lowest = self.x[np.arange(len(self.g)), np.where(self.mask, self.g, np.inf).argmin(1)]
-        self.gap = np.array([self._usual_gap(k) for k in range(self.x.shape[-1])])
+        inside = [x[mask] for x, mask in zip(self.x, self.mask, strict=True)]
+        self.gap = np.array([usual_gap(x[:, k] for x in inside) for k in range(self.x.shape[-1])])
         self.bends = np.ones(self.x.shape[-1] * len(KNOTS))
         self.nodes = nodes((self.x - self.lowest[:, None])[self.mask], self.gap)
-
-    def _usual_gap(self, axis: int) -> float:
-        """The median gap between the values of an axis in a slice, at least `FINEST`; slices may have own values."""
-        gaps = [np.diff(np.unique(x[mask, axis].round(6))) for x, mask in zip(self.x, self.mask, strict=True)]
-        usual = [max(float(np.median(gap)), FINEST * float(gap.sum())) for gap in gaps if len(gap)]
-        return float(np.median(usual)) if usual else 1.0
 
     @property
     def prior(self) -> np.ndarray:
@@ -296,18 +290,17 @@ def _padded(cells: Cells) -> Surface:
     np.minimum.at(floor, cells.slices[good], cells.y[good])
     height = np.full(len(cells.y), np.inf)
     height[good] = cells.y[good] - floor[cells.slices[good]]
-    positive = height[np.isfinite(height) & (height > 0)]
-    if not len(positive):
+    if not (np.isfinite(height) & (height > 0)).any():
         raise ValueError("all cells are equal")
-    overall = float(np.median(positive))
-    unit = np.array([_unit(height[cells.slices == k], overall) for k in range(count)])
+    low, high = cells.x.min(0), cells.x.max(0)
+    centre, width = (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
+    x = (cells.x - centre) / width
+    unit = units(x, height, cells.slices)
     of_cell = unit[cells.slices]
     order = np.argsort(cells.slices, kind="stable")
     sizes = np.bincount(cells.slices, minlength=count)
     place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     at = (cells.slices[order], place)
-    low, high = cells.x.min(0), cells.x.max(0)
-    centre, width = (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
 
     def spread(values: Any, fill: float = 0.0) -> np.ndarray:
         out = np.full((count, sizes.max(), *np.shape(values)[1:]), fill)
@@ -322,7 +315,7 @@ def _padded(cells: Cells) -> Surface:
     extra = np.where(capped, (CAP_ERROR * compressed(np.array(CAP))) ** 2, 0.0)
     extra += np.where(given, (slope * np.where(given, cells.error, 0)) ** 2, 0.0)
     return Surface(
-        x=spread((cells.x - centre) / width),
+        x=spread(x),
         g=spread(g),
         mask=spread(np.ones(len(cells.y))).astype(bool),
         draws=spread(np.where(given, np.inf, np.maximum(cells.draws, 1)), 1.0),
@@ -334,13 +327,6 @@ def _padded(cells: Cells) -> Surface:
         centre=centre,
         width=width,
     )
-
-
-def _unit(height: np.ndarray, overall: float) -> float:
-    """The unit of heights of a slice: their median, drawn to that of all slices where there are few."""
-    positive = height[np.isfinite(height) & (height > 0)]
-    share = len(positive) / (len(positive) + UNIT_ROWS)
-    return float(overall * (np.median(positive) / overall) ** share) if len(positive) else overall
 
 
 def state(surface: Surface, theta: np.ndarray, features: np.ndarray | None = None) -> State:
