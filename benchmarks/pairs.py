@@ -18,7 +18,8 @@ TEXT = """
 `PAIRS`. Coverage is that of decided axes; width is in octaves, the ratio that to an oracle's, as above. In a third of
 the sweeps a quarter of the cells is missing.
 
-Intervals are too wide for all families. What an oracle gains is that it knows the form of the curve.
+Intervals of smooth families are too wide. What an oracle gains is that it knows the form of the curve. An edge of
+stability that the other axis moves is off alike in all slices, as it is along one axis.
 """
 PAIR, PAIR_SPAN = (9, 7), (SPAN, 6.0)
 """Values and octaves of the rate and of the batch."""
@@ -30,6 +31,11 @@ def turned(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return 0.8 * a - 0.6 * b, 0.6 * (0.6 * a + 0.8 * b)
 
 
+def edge(u: np.ndarray) -> np.ndarray:
+    """Hardly a slope below 0, a wall above."""
+    return np.where(u < 0, 0.03 * u**2, np.expm1(np.clip(u, 0, 9)))
+
+
 PAIRS: Mapping[str, Surface] = {
     "tilted quadratic": lambda a, b: 0.5 * (a**2 + b**2 - a * b),
     "power": lambda a, b: np.hypot(*turned(a, b)) ** 1.7,
@@ -37,9 +43,16 @@ PAIRS: Mapping[str, Surface] = {
     "bent valley": lambda a, b: 0.3 * a**2 + 0.3 * (b - 0.5 * a - 0.1 * a**2) ** 2,
     "plateau": lambda a, b: 1 - np.exp(-0.4 * np.hypot(*turned(a, b)) ** 2),
     "asymmetric": lambda a, b: np.where(a < 0, 0.08, 0.5) * a**2 + 0.2 * (b - 0.4 * a) ** 2,
+    "kink in the rate": lambda a, b: np.where(a < 0, -0.3, 0.8) * a + 0.2 * (b - 0.4 * a) ** 2,
+    "edge of stability": lambda a, b: edge(a - 0.3 * b) + 0.1 * b**2,
 }
 """The loss above its lowest value, at 0, over octaves from the best rate and batch."""
-OPEN_PAIRS: Mapping[str, Surface] = {
+OPEN_def edge(u: np.ndarray) -> np.ndarray:
+    """Hardly a slope below 0, a wall above."""
+    return np.where(u < 0, 0.03 * u**2, np.expm1(np.clip(u, 0, 9)))
+
+
+PAIRS: Mapping[str, Surface] = {
     "level along the batch": lambda a, b: 0.4 * a**2 + 0 * b,
     "falls along the batch": lambda a, b: 0.4 * a**2 - 0.2 * b,
 }

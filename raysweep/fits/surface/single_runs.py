@@ -24,7 +24,7 @@ HEAVY = t_quantile(LEVEL, int(DEGREES)) / normal_quantile(LEVEL)
 COUNT = 1024
 # How much more cells err than draws of the surface say: the scale of Student's t stands there for an error (`HEAVY`),
 # and shape, units and weights for what is known. RUN_ERRORS.md says how it was chosen.
-WIDER = 2.4
+WIDER = 3.0
 SHORT = 7  # with fewer values of the axis nothing tells where along it a run errs less than others
 STEPS = 200  # spreads of the lowest values of slices that are weighed
 
