@@ -15,7 +15,7 @@ STEPS, STEPS_OF_TWO = 81, 21  # points along one axis, alone or as one of two
 COUNT = 1024
 # The standard error of a place that no model of the curve removes, in gaps of the grid: real best values that all
 # cells of one seed show need it.
-RESOLUTION = 0.06
+RESOLUTION = 0.1
 # That of a law: slices of one form err alike, so their number does not average it away. Where one side is much steeper
 # they do so by as much as draws of one place differ: all may lie too far from the bend.
 SHARED = 0.2
@@ -23,7 +23,7 @@ SHARED = 0.2
 STEEP = (1.5, 2.5)
 # A side that has a quarter of this slope one gap nearer may have begun at a kink; with less it is a wall farther away.
 STRAIGHT = 4.0
-MOVED = 0.5  # the share of draws that are moved; not all, because a smooth curve can be that steep on one side
+MOVED = 0.7  # the share of draws that are moved; not all, because a smooth curve can be that steep on one side
 # Standard errors by which the curve rises from its lowest point to an edge, where the place is not at that edge.
 CLEAR = 3.5
 FEWEST = 5  # with fewer values of the axis nothing is located
