@@ -47,12 +47,7 @@ PAIRS: Mapping[str, Surface] = {
     "edge of stability": lambda a, b: edge(a - 0.3 * b) + 0.1 * b**2,
 }
 """The loss above its lowest value, at 0, over octaves from the best rate and batch."""
-OPEN_def edge(u: np.ndarray) -> np.ndarray:
-    """Hardly a slope below 0, a wall above."""
-    return np.where(u < 0, 0.03 * u**2, np.expm1(np.clip(u, 0, 9)))
-
-
-PAIRS: Mapping[str, Surface] = {
+OPEN_PAIRS: Mapping[str, Surface] = {
     "level along the batch": lambda a, b: 0.4 * a**2 + 0 * b,
     "falls along the batch": lambda a, b: 0.4 * a**2 - 0.2 * b,
 }
