@@ -56,7 +56,8 @@ The sweeps of `benchmarks/real_rows.py`, all curves of a set as one surface, cut
 share, or to a seed of its own for each cell. The truth is that of all seeds. Trainings of language models are chaotic:
 cells of one seed err each on its own. In linear networks a seed moves neighbouring cells alike.
 Its curve is smooth, and the interval is that of *this seed's* curve, which holds the lowest point of the mean curve too
-seldom. One seed cannot show this. So of a sweep that ran here `inflection` and `boundary` need several draws.
+seldom. One seed cannot show this; two do, so of two each is fitted alone, too (`_disagreement` in `slice_places.py`).
+Of a sweep that ran here `inflection` and `boundary` need several draws.
 
 Where each cell has a seed of its own, they answer from one run (zeros: RUN_ERRORS.md). Decided: located or bounded.
 Those of linear networks are the hardest: noise as large as the curve, which grows along the axis.
