@@ -100,11 +100,7 @@ def mark_what_is_whole(store, marks):
 
 def differences(found, expected, tolerance, damaged):
     """How the one differs from the other; nothing if all is well.
-
-    damaged: stages that a fault has damaged. They need not be there, nor their learning curves: what continues them is
-        there, so that nobody computes them again. The mean over draws that MLflow shows of such curves is one over
-        the others.
-    """
+    damaged: stages, which need not be there, nor their learning curves, neither here nor in MLflow's means."""
     called = [json.loads(value)[:2] for key, value in expected.items() if key[0] == "stage" and key[1] in damaged]
     lost = [key for key in expected if key not in found and not (key[0] == "stage" and key[1] in damaged)]
     without = [key for key in lost if key[0] == "point" and [*key[1:3]] in called]

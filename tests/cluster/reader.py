@@ -33,11 +33,7 @@ def blocks_of_readme(title, language):
 
 
 def run_here(machines, words, seconds=300, **options):
-    """A command to its end, in the environment of the machines' client; stdout and stderr are one.
-
-    Raises:
-        subprocess.TimeoutExpired: it took longer than so many seconds.
-    """
+    """A command, in the environment of the machines' client; stdout and stderr are one. Or TimeoutExpired."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     options = {"env": machines.environment(), **pipes, **options}
     return subprocess.run(words, text=True, timeout=seconds, check=False, **options)

@@ -54,10 +54,7 @@ def table(space, name):
 
 
 def written(space):
-    """What a space's tables hold: arrays whose rows have the numbers that belong together.
-
-    A mean of draws has its 95 % interval beside its standard error.
-    """
+    """What a space's tables hold: arrays whose rows hold what belongs together, as a mean and its interval."""
     arrays = []
     for path in sorted((REPORTS / "tables" / space).glob("*.csv")):
         rows = pd.read_csv(path)

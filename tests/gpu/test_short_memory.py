@@ -25,11 +25,7 @@ ROWS = [{"finetune_lr": rate} for rate in (1e-4, 2e-4, 3e-4, 4e-4)]
 
 
 class Memory:
-    """A GPU's memory, for so many sequences at a time.
-
-    most: the most sequences for which there was memory.
-    failed: how often there was none.
-    """
+    """A GPU's memory, for so many sequences at a time. most: of the times it sufficed. failed: how often not."""
 
     def __init__(self, room, monkeypatch):
         self.room, self.most, self.failed = room, 0, 0

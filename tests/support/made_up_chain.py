@@ -86,9 +86,7 @@ def stage(name, after="", **options):
 
 def random_workload(draw, costs=False):
     """One to four stages with up to two parameters each, taken alone or together, in points or whole, kept or not.
-
-    costs: whether each row costs COST seconds, and a point SPAN more for each unit since the point before.
-    """
+    costs: whether each row costs COST seconds, and a point SPAN more for each unit since the point before."""
     stages, parameters = [], ["s0.every"] * costs  # of which a cost has a column at least
     for number in range(draw.randint(1, 4)):
         added = [f"{'abcd'[number]}{i}" for i in range(draw.randint(0, 2))]

@@ -158,7 +158,6 @@ def test_the_gradient_is_that_of_the_likelihood():
 
 
 def test_two_draws_that_each_move_all_cells_alike_say_how_far_apart_they_are():
-    """Neighbouring cells of one draw agree, wherever its best rate lies; only the other draw shows the error."""
     held = []
     for number in range(12):
         moves = 2 ** np.random.default_rng(number).normal(0, 0.7, 2)
