@@ -29,9 +29,9 @@ Coverage is that of all slices that are decided (located, or bounded on one side
 those that are located, and as a ratio to that of an oracle who knows the family and the noise (Cramér and Rao's bound
 in each slice, whose level and size are unknown too). A ratio of 3 was asked for; large noise and plateaus have it, and
 kinks and cusps nearly. With little noise an oracle's width goes to 0, and ours to what a curve may do between two
-values of the grid. From where a cliff stands an oracle even knows the best value. Smooth families are covered in more than they say. Kinks,
-a hinge (level on one side, steep on the other) and the edge of stability are best at their bend, which smooth draws
-miss: many are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a wall farther away).
+values of the grid. From where a cliff stands an oracle even knows the best value. Smooth families are covered in more
+than they say. Kinks, a hinge (level on one side, steep on the other) and the edge of stability are best at their bend,
+which smooth draws miss: many are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a wall farther away).
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
 curves, and far too small for kinks with little noise.
