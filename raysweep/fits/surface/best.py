@@ -44,6 +44,7 @@ class Best:
     choice: float  # the value of least expected regret
     regret: float  # that of the choice, in the units of y
     draws: np.ndarray  # of the place for laws, without the error that the interval has besides
+    moves: np.ndarray  # how far the curve of each draw is moved, that error included
     gap: float  # of the grid around the place
     shared: float  # the standard error of the place that slices of one form share
     edge: np.ndarray  # -1 or 1 for each draw at an end of `points`, else 0
@@ -97,7 +98,8 @@ def jointly(surface: Surface, s: int, level: float, low: np.ndarray, high: np.nd
     one = _read(surface, s, first, f.min(2), mean.min(1), level, int(values[0]), axis=0)
     other = _read(surface, s, second, f.min(1), mean.min(0), level, int(values[1]), axis=1)
     one, other = _while_open(one, other, f), _while_open(other, one, f.swapaxes(1, 2))
-    regret = _regret(surface, s, flat).mean(0).reshape(mean.shape)
+    both = _moved(second, _moved(first, f, one.moves).swapaxes(1, 2), other.moves).swapaxes(1, 2)
+    regret = _regret(surface, s, both.reshape(flat.shape)).mean(0).reshape(mean.shape)
     alike = _alike(flat, int(flat.mean(0).argmin()), level).reshape(mean.shape)
     x, y = np.unravel_index(int(regret.argmin()), mean.shape)
     return Pair((one, other), (first, second), regret, alike, (float(first[x]), float(second[y])))
@@ -130,12 +132,12 @@ def _read(
     tail, lowest, inner = (1 - level) / 2, int(np.argmin(mean)), len(points) // 10  # points from an edge
     rises = [f[:, edge] - f[:, lowest] for edge in (0, -1)]
     clear_low, clear_high = (bool(rise.mean() > CLEAR * rise.std()) for rise in rises)
-    rng, place = np.random.default_rng(s), refined(points, f)
+    rng, place = np.random.default_rng(s + COUNT * axis), refined(points, f)  # own errors for each axis
     edge = np.where(place <= points[0], -1, np.where(place >= points[-1], 1, 0))
     gap, cap = _gap(surface, s, axis, points[lowest]), CAP * surface.unit[s]
     heights = surface.heights(s, f)
-    moves, lean = _towards_kinks(points, heights, place, gap, cap)
-    draws = place + (rng.random(len(place)) < MOVED) * moves
+    rooms, lean = _towards_kinks(points, heights, place, gap, cap)
+    draws = place + (rng.random(len(place)) < MOVED) * rooms
     wider = np.clip(draws + RESOLUTION * gap * rng.standard_normal(len(place)), points[0], points[-1])
     estimate, low, high = (float(one) for one in np.quantile(wider, [0.5, tail, 1 - tail]))
     status, reason = Status.LOCATED, Reason.NONE
@@ -158,7 +160,8 @@ def _read(
     elif status == Status.CENSORED_LOW:
         up, *_ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
         estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.quantile(up, 1 - tail)))
-    regret = _regret(surface, s, f)
+    moves = wider - place
+    regret = _regret(surface, s, _moved(points, f, moves))
     chosen = int(regret.mean(0).argmin())
     return Best(
         status=status,
@@ -169,6 +172,7 @@ def _read(
         choice=float(points[chosen]),
         regret=float(regret[:, chosen].mean()),
         draws=draws,
+        moves=moves,
         gap=gap,
         shared=float(np.hypot(SHARED * gap, lean * draws.std())),
         edge=edge,
@@ -194,6 +198,15 @@ def widened(one: Best, times: float) -> Best:
     high = min(middle + times * (one.high - middle), max(last, one.high))
     draws = np.clip(middle + times * (one.draws - middle), min(first, one.draws.min()), max(last, one.draws.max()))
     return replace(one, low=low, high=high, draws=draws)
+
+
+def _moved(points: np.ndarray, f: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """The draws f (draws, points, ...) of a curve moved along the axis, each by as much as `moves` says."""
+    steps = np.clip((points - moves[:, None] - points[0]) / max(points[1] - points[0], 1e-300), 0, len(points) - 1)
+    below = np.minimum(steps.astype(int), len(points) - 2)
+    below, rest = (one.reshape(*one.shape, *[1] * (f.ndim - 2)) for one in (below, steps - below))
+    lower, upper = (np.take_along_axis(f, at, 1) for at in (below, below + 1))
+    return np.asarray(lower + rest * (upper - lower))
 
 
 def _regret(surface: Surface, s: int, values: np.ndarray) -> np.ndarray:
