@@ -26,7 +26,9 @@ from raysweep.report.phrases import (
     OTHERWISE,
     OUTCOMES,
     PER_DECADE,
+    PERHAPS,
     SIDES,
+    SOMEWHERE,
     SUBJECTS,
     WAYS,
 )
@@ -88,7 +90,8 @@ def brief_words(finding: Finding, group: Group, workload: Workload, whose: str =
     if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
         return outcome_words(group.outcome, finding)
     side, edge = BOUNDS[group.outcome]
-    return f"{side} {number(group.low, 3)}{unit_of(finding.x, workload)}{whose.format(edge) * bool(edge)}"
+    sure = "" if edge else f"{PERHAPS if finding.kind == 'boundary' else SOMEWHERE} "
+    return f"{sure}{side} {number(group.low, 3)}{unit_of(finding.x, workload)}{whose.format(edge) * bool(edge)}"
 
 
 def as_said(finding: Finding) -> Finding:

@@ -53,14 +53,16 @@ EFFECTS = {"inflection": "turn", "trend": "trend", "law": "power", "power_law": 
 """What is not clear, by kind."""
 
 BOUNDS: Mapping[Outcome, tuple[str, str]] = {
-    Outcome.BOUND_LOW: ("somewhere below", ""),
-    Outcome.BOUND_HIGH: ("somewhere above", ""),
+    Outcome.BOUND_LOW: ("below", ""),
+    Outcome.BOUND_HIGH: ("above", ""),
     Outcome.BEYOND_LOW: ("below", "smallest"),
     Outcome.BEYOND_HIGH: ("beyond", "largest"),
 }
 """Where a place lies of which only a bound is known, and which of the values tried this is."""
 EDGES, REST = "at the grid's edge", "others in {count}"
-"""Where the best value lies that is the largest or the smallest; in how many settings is what a sentence leaves out."""
+"""Of a best value at an end; of what a sentence leaves out."""
+SOMEWHERE, PERHAPS = "somewhere", "perhaps"
+"""Before the bound of a place, and of a zero that there may not be."""
 
 ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
 ALIKE_PLACES = {Outcome.BEYOND_LOW: Outcome.DEGRADES, Outcome.BEYOND_HIGH: Outcome.IMPROVES}
@@ -203,9 +205,6 @@ FURTHER = (*BOUNDS, Outcome.NO_EFFECT, Outcome.UNCLEAR, Outcome.UNDECIDED, Outco
 POWERS = {Outcome.RISES: "rises as {}", Outcome.FALLS: "falls as {}", Outcome.UNCLEAR: "goes as {}"}
 """What the best value does along each axis of a law over several."""
 
-LEADER = "{} has the highest R² for {}"
-"""What one predictor has in every setting."""
-
 WAYS: Mapping[Way, str] = {
     Way.RISES: "rises",
     Way.FALLS: "falls",
@@ -215,8 +214,8 @@ WAYS: Mapping[Way, str] = {
 }
 """What means do along an axis."""
 
-ON_THE_WHOLE, NOT_MEASURED = " on the whole", "{of}no finite variance"
-"""Where a curve goes back somewhere; where a mean means nothing."""
+ON_THE_WHOLE, NOT_MEASURED, LEADER = " on the whole", "{of}no finite variance", "{} has the highest R²{}"
+"""Of a curve that goes back; of a mean that means nothing; of a predictor in every setting."""
 
 SUBJECTS: Mapping[str, str] = {
     "boundary": "the zero of {metric}",

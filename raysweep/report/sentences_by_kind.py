@@ -124,10 +124,16 @@ def of_predictors(finding: Finding, workload: Workload) -> str:
     if not one or set(table["outcome"]) != {Outcome.BEST, Outcome.UNCLEAR}:
         return ""
     (group,) = groups_of(replace(finding, table=table.assign(outcome=Outcome.MEASURED)))
-    names = called(table["predictor"].iloc[0], workload), called(finding.metric, workload)
-    first, place = LEADER.format(*names), place_words(finding, group, workload, BRIEF)
+    of = "" if finding.question else f" for {called(finding.metric, workload)}"  # which the question names
+    first = LEADER.format(called(table["predictor"].iloc[0], workload), of)
+    places = [f" ({place_words(finding, group, workload, BRIEF)})", ""]
+    if drive := group.drive:
+        ends = sorted((drive.first, drive.last), key=lambda end: -end[1])
+        texts = alike(*(value for _, value in ends), error=group.error)
+        high, low = map(" at ".join, zip(texts, listed(drive.key, [at for at, _ in ends], workload), strict=True))
+        places.insert(0, f" ({'median ' * drive.medians}{high}, {low})")
     clear, every = (table["outcome"] == Outcome.BEST).sum(), counted(len(table), "setting")
-    return fitting(*(f"{first}{where} in all {every}, clearly in {clear}" for where in (f" ({place})", "")))
+    return fitting(*(f"{first}{place} in all {every}, clearly in {clear}" for place in places))
 
 
 def along_axis(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

@@ -69,7 +69,7 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted_or_said_by_what_th
 def test_a_sentence_names_who_leads_everywhere_and_who_stands_apart():
     ranked = zeros(lambda gamma, depth: Outcome.BEST if depth == 1 else Outcome.UNCLEAR, kind="r_squared")
     led = ranked.table.query("gamma < 1").assign(predictor="noise")
-    said = "Noise has the highest R² for risk after fine-tuning (10 to 50) in all 16 settings, clearly in 4."
+    said = "Noise has the highest R² (50 at L = 5, 10 at 1) in all 16 settings, clearly in 4."
     assert sentence(replace(ranked, table=led), TRANSFER) == said
     led.loc[0, "predictor"] = "depth"
     assert "highest R²" not in sentence(replace(ranked, table=led), TRANSFER)
@@ -135,7 +135,7 @@ def test_a_sentence_says_along_which_axes_places_move():
     assert " 10° to 50° (rising with depth, falling with target samples per dimension), helps above;" in said
     few = zeros(lambda at, depth: Outcome.BEYOND_LOW if at > 1.5 else Outcome.BOUND_LOW if at > 1 else "located")
     few = replace(few, table=few.table.assign(high=few.table["high"].fillna(few.table["gamma"] + 2)), moves=moves)
-    assert sentence(few, TRANSFER).endswith("per dimension), helps above; but somewhere below 3.6° for γ ≥ 1.2.")
+    assert sentence(few, TRANSFER).endswith("per dimension), helps above; but perhaps below 3.6° for γ ≥ 1.2.")
     star = zeros(below_one).table.query("gamma == 0.2 or (depth == 1 and gamma < 1)").assign(noise=0.1)
     keys = ["gamma", "depth", "noise"]
     assert driven(star, keys) is None  # axes that are tried one by one

@@ -106,6 +106,12 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
                 draw_place(panel, line, place, height)
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
+    places = [(line, line.place) for line in every if line.place]
+    since = ""
+    if logarithmic and (first := scales.first_shown(finite, [place for _, place in places])) > finite[0]:
+        since = f", from {scales.written(first)} on"
+        for panel in sheet.axes:
+            panel.set_xlim(left=first / 1.3)
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y, means = form.format(metric=axis_label(metric, workload), reference=reference), meaning(metric, bars, workload)
@@ -113,8 +119,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
     apart = measurable and draw_distances(sheet, axis_label(x, workload), logarithmic)
     sheet.label(axis_label(x, workload) * (not apart), y, end_of, markersize=5.5)
-    places = [(line, line.place) for line in every if line.place]
-    first = f"{called(metric, workload)}: " if plot.beside else ""
+    named = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = not apart and all(
         drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
@@ -124,7 +129,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     shade = {} if sheet.count > 1 else {"color": THEORY}
     entries = [
         any((~line.means.median).any() for line in every)
-        and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
+        and (drawing.mark(f"{named}{points}", marker="o", markersize=5), in_caption),
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
@@ -145,7 +150,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         and drawing.mark("theory's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
     ]
     quantity = form.format(metric=called(metric, workload), reference=reference)
-    caption = f"{quantity} against {called(x, workload)}{means}."
+    caption = f"{quantity} against {called(x, workload)}{means}{since}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 

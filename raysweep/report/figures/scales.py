@@ -9,9 +9,11 @@ from matplotlib.scale import AsinhScale, SymmetricalLogScale
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from raysweep.analyses.explored import asinh_width as asinh_width
+from raysweep.analyses.series import Place
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import LETTERS
 
+LONG_BEFORE = 1 / 3  # the share of the values of an axis before all fitted places from which on it begins later
 SPAN = 30  # the ratio of the largest to the smallest positive value from which on an axis is logarithmic
 
 
@@ -89,6 +91,12 @@ def asinh_ticks(values: np.ndarray, width: float) -> list[float]:
     powers = np.arange(np.ceil(np.log10(width)), np.floor(np.log10(top)) + 1)
     sizes = 10.0 ** powers[:: -(-len(powers) // 4)]
     return [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
+
+
+def first_shown(values: np.ndarray, places: list[Place]) -> float:
+    """Where a logarithmic axis begins: a decade before the fitted places, if a third of its values lie before that."""
+    start = min((low for _, low, *_ in places), default=0.0) / 10
+    return float(values[values >= start].min()) if (values < start).mean() >= LONG_BEFORE else float(values.min())
 
 
 def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:

@@ -73,8 +73,8 @@ METRICS = (
     ),
     *_both(
         "equivalent",
-        "loss_{way} by theory for Gaussian inputs with the target's covariance, its best linear map, and what that "
-        "does not fit as noise (theory/covariance.py)",
+        "test loss in theory, {how}: inputs are Gaussian with the target's covariance, labels its best linear map and, "
+        "as noise, what that does not fit",
         "deterministic equivalent",
     ),
 )

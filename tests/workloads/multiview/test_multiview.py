@@ -36,9 +36,6 @@ def masks(patches, keep):
     return [(torch.tensor(each).double(), keep ** sum(each) * (1 - keep) ** (patches - sum(each))) for each in every]
 
 
-# Data
-
-
 def test_patches_show_the_features_that_the_definition_asks_for():
     about = row(classes=6, dim=14, patches=26, feature_patches=2, single_view_fraction=0.3, sparsity=1.5)
     samples = tasks.samples(about | {"noise": 0.0, "feature_noise": 0.0}, "training", 4000)
@@ -105,9 +102,6 @@ def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles():
     other = tasks.samples(row(), "pretraining", 50)
     assert not np.array_equal(other.labels, many.labels)
     np.testing.assert_array_equal(tasks.initial(row(kernels=5))[:20], tasks.initial(row(kernels=2)))
-
-
-# Gradients
 
 
 def over_masks(framework, inputs, start, teacher, bent, keep):
@@ -239,9 +233,6 @@ def test_kernels_with_all_features_err_nowhere_and_with_one_feature_of_each_clas
         assert network.wrong(inputs, labels, every, head, Activation(4, 0.4)) == 0
         error = network.wrong(inputs, labels, one, head, Activation(4, 0.4))
         assert error == pytest.approx(expected, abs=0.05 if single else 0.0)
-
-
-# The stages
 
 
 def sweep(storage, **changes):

@@ -27,9 +27,6 @@ def start(width, dim):
     return torch.from_numpy(network.initial(0, width, dim, 0.3)), torch.from_numpy(network.signs(0, width))
 
 
-# Training
-
-
 def test_training_is_gradient_descent_on_half_the_squared_error():
     (weights, signs), inputs = start(40, 5), torch.randn(12, 5, generator=torch.Generator().manual_seed(0)).double()
     inputs = inputs / inputs.norm(dim=1, keepdim=True)
