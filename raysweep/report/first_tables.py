@@ -96,7 +96,8 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
 
 def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
     """What p tests, and for how many settings it is adjusted. most: of the rows shown, if no column has theirs."""
-    effect, head = EFFECTS.get(finding.kind, "difference"), "p"
+    of_two = bool(finding.facts.get("two_values"))
+    effect, head = EFFECTS.get(finding.kind * (not of_two), "difference"), "p"
     if most is not None:
         head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
     text = f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."

@@ -128,12 +128,16 @@ def of_predictors(finding: Finding, workload: Workload) -> str:
     first = LEADER.format(called(table["predictor"].iloc[0], workload), of)
     places = [f" ({place_words(finding, group, workload, BRIEF)})", ""]
     if drive := group.drive:
-        ends = sorted((drive.first, drive.last), key=lambda end: -end[1])
-        texts = alike(*(value for _, value in ends), error=group.error)
-        high, low = map(" at ".join, zip(texts, listed(drive.key, [at for at, _ in ends], workload), strict=True))
-        places.insert(0, f" ({'median ' * drive.medians}{high}, {low})")
-    clear, every = (table["outcome"] == Outcome.BEST).sum(), counted(len(table), "setting")
-    return fitting(*(f"{first}{place} in all {every}, clearly in {clear}" for place in places))
+        lowest, _ = min(drive.first, drive.last, key=lambda end: end[1])
+        there = table[drive.key] == lowest
+        (low, high), (least, most) = (table.loc[some, "estimate"].agg(["min", "max"]) for some in (~there, there))
+        if most < low:
+            texts = alike(low, high, least, most, error=group.error)
+            others, lower = (" to ".join(unique(*some)) for some in (texts[:2], texts[2:]))
+            places.insert(0, f" ({others}; {lower} at {setting(drive.key, lowest, workload)})")
+    clear, every = (table["outcome"] == Outcome.BEST).sum(), len(table)
+    counts = f" in all {counted(every, 'setting')}, clearly in {clear}", f" in all {every}, clearly in {clear}"
+    return fitting(*(f"{first}{place}{count}" for place in places for count in counts))
 
 
 def along_axis(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

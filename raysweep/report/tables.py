@@ -218,7 +218,8 @@ def estimate_head(finding: Finding, workload: Workload) -> str:
     located = table[table["outcome"] == Outcome.LOCATED]
     if "exact" in table and len(located) and without_chance(located).all():
         return f"{head} [{SPREAD}]"
-    return head + f" [{100 * finding.level:g} % interval]" * bool(table[["low", "high"]].notna().any(axis=None))
+    over = f" over {finding.facts['sample']}" if "sample" in finding.facts else ""
+    return head + f" [{100 * finding.level:g} % interval{over}]" * bool(table[["low", "high"]].notna().any(axis=None))
 
 
 def _status(rows: Sequence[Mapping[str, Any]], finding: Finding) -> list[str]:

@@ -16,7 +16,7 @@ from raysweep.report.figures.drawing import hidden, level
 from raysweep.report.figures.fitted_places import draw_places
 from raysweep.report.figures.lines import draw_curves, height_at
 from raysweep.report.figures.phase_diagram import Grid, edges, segments
-from raysweep.report.figures.scales import first_shown, set_scale
+from raysweep.report.figures.scales import even_from, set_scale
 from raysweep.report.figures.style import styled
 
 
@@ -44,10 +44,12 @@ def test_panels_share_a_scale_unless_it_flattens_one(top, limits):
     assert [panel.get_ylim() for panel in panels] == limits
 
 
-def test_a_logarithmic_axis_begins_a_decade_before_the_turns_if_a_third_of_its_values_lie_before():
-    steps = np.array([0, *2.0 ** np.arange(10), 1e3, 3e3, 1e4, 1e5])
-    assert first_shown(steps, [(2e4, 3e3, 5e4, np.nan), (2e4, 1e4, 5e4, np.nan)]) == 512
-    assert first_shown(steps, [(2e4, 30.0, 5e4, np.nan)]) == first_shown(steps, []) == 0
+def test_an_axis_is_linear_where_values_from_the_first_turn_on_are_evenly_spaced():
+    steps, turn = np.array([0, *2.0 ** np.arange(10), *np.arange(1e4, 1e5, 1e4)]), (2e4, 1e4, 5e4, np.nan)
+    assert even_from(steps, [turn, turn])
+    assert not even_from(steps, [])
+    assert not even_from(steps, [turn, (2e4, 500, 5e4, np.nan)])
+    assert not even_from(np.arange(10.0) ** 2, [(9, 4, 16, np.nan)])
 
 
 def test_marks_hide_an_interval_that_is_shorter_than_they_are():

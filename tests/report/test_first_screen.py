@@ -69,7 +69,7 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted_or_said_by_what_th
 def test_a_sentence_names_who_leads_everywhere_and_who_stands_apart():
     ranked = zeros(lambda gamma, depth: Outcome.BEST if depth == 1 else Outcome.UNCLEAR, kind="r_squared")
     led = ranked.table.query("gamma < 1").assign(predictor="noise")
-    said = "Noise has the highest R² (50 at L = 5, 10 at 1) in all 16 settings, clearly in 4."
+    said = "Noise has the highest R² (20 to 50; 10 at L = 1) in all 16 settings, clearly in 4."
     assert sentence(replace(ranked, table=led), TRANSFER) == said
     led.loc[0, "predictor"] = "depth"
     assert "highest R²" not in sentence(replace(ranked, table=led), TRANSFER)

@@ -62,6 +62,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     at = np.concatenate([line.means.x for line in every])
     finite = np.unique(at[np.isfinite(at)])
     logarithmic = bool(len(not_zero(finite))) and (both_log or log_axis(not_zero(finite), workload.logarithmic(x)))
+    logarithmic &= not scales.even_from(finite, [line.place for line in every if line.place])
     far = scales.beyond(finite, logarithmic)
     drawn = [means for line in every for means in (line.means, line.beside) if means is not None]
     bars = np.concatenate([end for means in drawn for end in means.bars])
@@ -106,12 +107,6 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
                 draw_place(panel, line, place, height)
         if np.isinf(at).any():
             scales.show_infinity(panel, finite, far, logarithmic)
-    places = [(line, line.place) for line in every if line.place]
-    since = ""
-    if logarithmic and (first := scales.first_shown(finite, [place for _, place in places])) > finite[0]:
-        since = f", from {scales.written(first)} on"
-        for panel in sheet.axes:
-            panel.set_xlim(left=first / 1.3)
     drawing.level(sheet.axes)
     form, reference = QUANTITIES.get(finding.kind, "{metric}"), str(finding.facts.get("reference", ""))
     y, means = form.format(metric=axis_label(metric, workload), reference=reference), meaning(metric, bars, workload)
@@ -119,7 +114,8 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     measurable = len(sheet.axes) == 1 and not categories and np.isfinite(at).all()
     apart = measurable and draw_distances(sheet, axis_label(x, workload), logarithmic)
     sheet.label(axis_label(x, workload) * (not apart), y, end_of, markersize=5.5)
-    named = f"{called(metric, workload)}: " if plot.beside else ""
+    places = [(line, line.place) for line in every if line.place]
+    first = f"{called(metric, workload)}: " if plot.beside else ""
     hidden = not apart and all(
         drawing.hidden(panel.yaxis, *line.data.means.bars, line.size) for panel, lines in sheet.panels for line in lines
     )
@@ -129,7 +125,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
     shade = {} if sheet.count > 1 else {"color": THEORY}
     entries = [
         any((~line.means.median).any() for line in every)
-        and (drawing.mark(f"{named}{points}", marker="o", markersize=5), in_caption),
+        and (drawing.mark(f"{first}{points}", marker="o", markersize=5), in_caption),
         any(line.means.median.any() for line in every)
         and (drawing.mark(open_points[0], marker="o", markersize=5, markerfacecolor="white"), open_points[1]),
         any(line.has_theory for line in every)
@@ -150,7 +146,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
         and drawing.mark("theory's place", color=THEORY, marker="|", markersize=15, markeredgewidth=2.0),
     ]
     quantity = form.format(metric=called(metric, workload), reference=reference)
-    caption = f"{quantity} against {called(x, workload)}{means}{since}."
+    caption = f"{quantity} against {called(x, workload)}{means}."
     text = drawing.sentences(caption, drawing.legend_below(sheet.figure, entries))
     return sheet.figure, text + drawing.left_out(len(sheet.every), plot.every)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from raysweep.analyses.explored import asinh_width as asinh_width
 from raysweep.analyses.series import Place
+from raysweep.numbers import NOTHING
 from raysweep.report.figures.style import FAINT
 from raysweep.report.names import LETTERS
 
-LONG_BEFORE = 1 / 3  # the share of the values of an axis before all fitted places from which on it begins later
+LATER = 6  # the fewest values of which it matters that they are evenly spaced
 SPAN = 30  # the ratio of the largest to the smallest positive value from which on an axis is logarithmic
 
 
@@ -93,10 +95,11 @@ def asinh_ticks(values: np.ndarray, width: float) -> list[float]:
     return [*(-sizes[::-1] if np.nanmin(values) < 0 else []), 0.0, *sizes]
 
 
-def first_shown(values: np.ndarray, places: list[Place]) -> float:
-    """Where a logarithmic axis begins: a decade before the fitted places, if a third of its values lie before that."""
-    start = min((low for _, low, *_ in places), default=0.0) / 10
-    return float(values[values >= start].min()) if (values < start).mean() >= LONG_BEFORE else float(values.min())
+def even_from(values: np.ndarray, places: Sequence[Place]) -> bool:
+    """Whether values from the first fitted place on are evenly spaced, as late checkpoints are: a logarithmic axis
+    would crowd them."""
+    later = values[values >= min((low for _, low, *_ in places), default=np.inf)]
+    return len(later) >= LATER and float(np.abs(np.diff(later, 2)).max()) <= NOTHING * float(later[-1])
 
 
 def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:
