@@ -27,14 +27,15 @@ height; its size is 5, 10, 30 or 100 % of the height one octave from the best va
 
 Coverage is that of all slices that are decided (located, or bounded on one side); width is in octaves, the median of
 those that are located, and as a ratio to that of an oracle who knows the family and the noise (Cramér and Rao's bound
-in each slice, whose level and size are unknown too). A ratio of 3 was asked for; large noise and plateaus have it, and
-kinks and cusps nearly. With little noise an oracle's width goes to 0, and ours to what a curve may do between two
+in each slice, whose level and size are unknown too). A ratio of 3 was asked for; large noise, plateaus and kinks have
+it, and cusps nearly. With little noise an oracle's width goes to 0, and ours to what a curve may do between two
 values of the grid. From where a cliff stands an oracle even knows the best value. Smooth families are covered in more
-than they say. Kinks, a hinge (level on one side, steep on the other) and the edge of stability are best at their bend,
-which smooth draws miss: many are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a wall farther away).
+than they say. Kinks, a hinge (level on one side, steep on the other) and the edge of stability are best at their
+bend, which smooth draws miss: many are moved towards it (`MOVED`; `STRAIGHT` tells a bend from a wall farther away).
 
-Regret: the mean expected regret of the value chosen, over how much worse it really is. It is too large for smooth
-curves, and far too small for kinks with little noise.
+Regret: the mean expected regret of the value chosen, over how much worse it really is. Curves are moved for it as their
+best places are. It is right over all families, with much noise and with little, but not in each: half the real one at
+kinks and knees, three times that at a cliff and the edge of stability.
 """
 ORACLE = "width / oracle's"
 SPAN = 8.0

@@ -35,6 +35,7 @@ from raysweep.report.tables import (
     setting_column,
     table_of,
     units,
+    where_all,
     with_intervals,
 )
 from raysweep.report.theory_words import farthest_words, missed_words
@@ -47,7 +48,6 @@ COUNTED = 4
 """The most outcomes that a table counts."""
 WIDE, HEAD = 76, 10
 """The most letters of a line of a crossed table, and those of a head that it has room for."""
-INTERVALS = "; intervals are listed below"
 RANKED = ("best", "search")
 """The kinds whose settings are in the order of their values."""
 NO_TABLE = Table([], [], [])
@@ -81,7 +81,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     out = table_of(finding, workload, rows, {some[0]: text for some, text in same})
     every = counted(len(table) * len(out.rows) // len(rows), NOUNS.get(finding.kind, "setting"))
     held = len(out.rows) + sum(len(some) - 1 for some, _ in same if some[0] in rows)
-    shown = f"{held:,} of {every}; all are listed below."
+    shown = f"{held:,} of {every}; all are {where_all(finding)}."
     if P in out.head:
         column = out.head.index(P)
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
@@ -213,7 +213,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     whole, short = ([text + mark for text, mark in zip(texts, best, strict=True)] for texts in formatted)
     forms = (
         (whole, estimate_head(finding, workload), ""),
-        (short, f"{estimate_name(finding, workload)}{in_head}", INTERVALS),
+        (short, f"{estimate_name(finding, workload)}{in_head}", f"; intervals are {where_all(finding)}"),
     )
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
     order = sorted(keys, key=lambda key: (key == finding.x, table[key].nunique()))
@@ -237,7 +237,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
             besides = f" (others: {' or '.join(rest)})" * bool(tested and rest and not thinned)
             some = f"{held} of " if tested or thinned else "All "
-            where = where or "; all are listed below" * thinned
+            where = where or f"; all are {where_all(finding)}" * thinned
             note = f"{some}{counted(len(every), 'setting')}{besides}: {head}{where}. {more}".strip()
             return of_columns(columns, f"{note} {missed_words(finding)}".strip())
     return NO_TABLE
@@ -278,7 +278,7 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     some = "" if len(values) == table[key].nunique() else f", {len(values)} of its {table[key].nunique()} values"
     others = [called(one, workload) for one in varying(finding.keys, table)]
     every = f"{counted(len(table), NOUNS.get(kind, 'setting'))} of {', '.join(others[:-1])} and {others[-1]}"
-    return of_columns(columns, f"All {every}, by {called(key, workload)}{some}; each is listed below.")
+    return of_columns(columns, f"All {every}, by {called(key, workload)}{some}; each is {where_all(finding)}.")
 
 
 def _range(table: pd.DataFrame, unit: str) -> str:

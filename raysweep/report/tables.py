@@ -101,6 +101,11 @@ def whole_table(finding: Finding, workload: Workload) -> Table:
     return replace(table, note=f"The first {SHOWN} of {every} rows; all are in the CSV." * (every > SHOWN))
 
 
+def where_all(finding: Finding) -> str:
+    """Where all rows are, of which a page shows some."""
+    return "listed below" if len(finding.table) <= SHOWN else "in the CSV"
+
+
 def _pivoted(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Iterator[Column]:
     """A line for each setting, with a column for each axis, and what would decide the first one that is open."""
     axes = list(dict.fromkeys(finding.table["axis"]))
