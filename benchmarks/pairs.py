@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from benchmarks.surfaces import SPAN, bound
+from benchmarks.surfaces import ORACLE, REGRET, SPAN, bound
 from raysweep.fits.result import Status
 from raysweep.fits.surface.slice_places import slice_places
 
@@ -16,7 +16,7 @@ TEXT = """
 
 5 slices of 9 rates and 7 batches over 8 and 6 octaves, with the same noises. The lowest point is known: it is the 0 of
 `PAIRS`. Coverage is that of decided axes; width is in octaves, the ratio that to an oracle's, as above. In a third of
-the sweeps a quarter of the cells is missing.
+the sweeps a quarter of the cells is missing. Regret: that of the pair chosen.
 
 Intervals of smooth families are too wide. What an oracle gains is that it knows the form of the curve. An edge of
 stability that the other axis moves is off alike in all slices, as it is along one axis.
@@ -87,6 +87,7 @@ def measured(shape: str, noise: str, draws: int, number: int) -> pd.DataFrame:
         def moved(a: float, b: float, s: int = s, own: np.ndarray = own) -> np.ndarray:
             return np.asarray(gain[s] * surface(u[own] - truth[s, 0] - a, v[own] - truth[s, 1] - b))
 
+        real = gain[s, 0] * surface(*(np.array(pair.choice) / np.log(2) - truth[s])[:, None])[0]
         errors = np.sqrt(np.diag(bound(moved, information[s][own], 2)))
         for axis, one in enumerate(pair.axes):
             low, high = one.low / np.log(2), one.high / np.log(2)
@@ -103,6 +104,8 @@ def measured(shape: str, noise: str, draws: int, number: int) -> pd.DataFrame:
                     "inside": low <= truth[s, axis] <= high,
                     "width": high - low if located else np.nan,
                     "ratio": (high - low) / (2 * 1.96 * errors[axis]) if located else np.nan,
+                    "expected": pair.regret.min(),
+                    "real": real,
                 }
             )
     return pd.DataFrame(lines)
@@ -115,7 +118,6 @@ def lines_of(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         done = part[part["decided"]]
         names = dict(zip(by, key, strict=True)) | {"slices": len(part), "located": part["located"].mean()}
         covered = done["inside"].mean() if part["turns"].all() else np.nan
-        lines.append(
-            names | {"coverage": covered, "width": part["width"].median(), "width / oracle's": part["ratio"].median()}
-        )
+        widths = {"width": part["width"].median(), ORACLE: part["ratio"].median()}
+        lines.append(names | {"coverage": covered} | widths | {REGRET: part["expected"].mean() / part["real"].mean()})
     return pd.DataFrame(lines)

@@ -37,7 +37,7 @@ Regret: the mean expected regret of the value chosen, over how much worse it rea
 best places are. It is right over all families, with much noise and with little, but not in each: half the real one at
 kinks and knees, three times that at a cliff and the edge of stability.
 """
-ORACLE = "width / oracle's"
+ORACLE, REGRET = "width / oracle's", "regret, expected / real"
 SPAN = 8.0
 """Octaves of the axis."""
 SHAPES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -181,7 +181,7 @@ def summary(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         width, ratio = part.loc[part["located"], ["width", "ratio"]].median()
         shares = {"slices": len(part), "located": part["located"].mean(), "coverage": covered, "width": width}
         shares |= {ORACLE: ratio} if part["turns"].any() else {}
-        lines.append(names | shares | {"regret, expected / real": part["expected"].mean() / part["real"].mean()})
+        lines.append(names | shares | {REGRET: part["expected"].mean() / part["real"].mean()})
     return pd.DataFrame(lines)
 
 
@@ -212,11 +212,7 @@ def main() -> None:
     walls = pd.concat([measured(job, near) for near in PARTS for job in jobs], ignore_index=True)
     print(markdown(summary(walls, ["diverge next to the best"]).drop(columns=[ORACLE])), "\n")
     print("Curves that do not turn:\n")
-    print(
-        markdown(
-            summary(table[~table["turns"]], ["shape", "draws"]).drop(columns=["coverage", "regret, expected / real"])
-        )
-    )
+    print(markdown(summary(table[~table["turns"]], ["shape", "draws"]).drop(columns=["coverage", REGRET])))
 
 
 if __name__ == "__main__":

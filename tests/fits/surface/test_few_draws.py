@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import pairs
 from benchmarks.surfaces import measure_some, measured, summary
 from raysweep.fits.reasons import Reason
 from raysweep.fits.result import Status
@@ -179,6 +180,11 @@ def test_intervals_cover_the_best_value_of_families_that_the_model_is_not_made_o
     assert coverage.drop(["hinge", "steep fall, weak rise"]).min() >= 0.9
     assert coverage[["hinge", "steep fall, weak rise"]].min() >= 0.8  # 0.5 by smooth draws alone
     assert table.loc[~table["turns"], "located"].mean() <= 0.03
+
+
+def test_what_a_pair_is_expected_to_cost_is_what_it_costs():
+    table = pd.concat([pairs.measured(shape, "normal", 1, 0) for shape in pairs.PAIRS])
+    assert 0.5 < table["expected"].sum() / table["real"].sum() < 2
 
 
 def test_a_curve_that_bends_up_sharply_is_best_at_the_bend_and_a_smooth_one_is_not():

@@ -45,9 +45,6 @@ def test_training_is_gradient_descent_on_half_the_squared_error():
         assert count % network.CHECK == 0
 
 
-# Against the kernel
-
-
 @pytest.mark.long
 def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path):
     widths = (64.0, 512.0, 4096.0)
@@ -103,9 +100,6 @@ def test_the_squared_gradient_with_respect_to_the_activations_is_the_squared_err
     assert metrics["gradient_change"][0] == pytest.approx(squares[1] - squares[0], rel=1e-9)
 
 
-# Bounds
-
-
 @pytest.mark.long
 def test_no_bound_is_violated_where_its_hypotheses_hold(tmp_path):
     """T's with both terms (c = 1), in the limit and in networks; D's in the limit of a small start."""
@@ -152,9 +146,6 @@ def test_bounds_are_as_the_papers_print_them(tmp_path):
         # what T's Thm 6.1 has under the root is the change of the weights that the kernel expects from the same start
         reference = metrics["bound_thm61"][index] * np.sqrt(20) / 2
         assert metrics["deviation_error"][index] == pytest.approx(abs(metrics["deviation"][index] / reference - 1))
-
-
-# Labels
 
 
 def test_the_angle_is_that_of_the_linear_maps_and_noise_is_added_to_the_target_only():
