@@ -38,7 +38,7 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     inside = some_of(every - theory.outside, every, "interval")
     side = f", all {noun} {'above' if theory.side > 0 else 'below'} it" * (every >= FEWEST and theory.side != 0)
     within = f"theory agrees within {far}"
-    return [*(f"{within} (in {inside}{after})" for after in (side, "")), within, "theory agrees"]
+    return [*(f"{within} (inside {inside}{after})" for after in (side, "")), within, "theory agrees"]
 
 
 def farthest_words(finding: Finding, workload: Workload) -> str:

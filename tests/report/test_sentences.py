@@ -49,9 +49,9 @@ def test_theory_agrees_unless_an_interval_misses_it_by_more_than_chance_among_so
     )
     bound = {"outcome": Outcome.BOUND_LOW, "low": np.nan, "high": 0.5, "theory": 2.0}  # nothing is located to compare
     agrees = theory_words(slopes(inside, inside, bound), TRANSFER)[0]
-    assert agrees == "theory agrees within 10 % (in both intervals)"
+    assert agrees == "theory agrees within 10 % (inside both intervals)"
     one = theory_words(slopes(inside, *[just] * 3, exact), TRANSFER)[0]  # settings may share their draws
-    assert one == "theory agrees within 10 % (in 1 of 4 intervals)"
+    assert one == "theory agrees within 10 % (inside 1 of 4 intervals)"
     two = theory_words(slopes(inside, just, outside, exact), TRANSFER)
     assert two == ["theory differs in 2 of 3, by at most 10 %", "theory differs in 2 of 3"]
     assert theory_words(slopes(outside, exact), TRANSFER) == ["theory differs (1.1)"]
@@ -60,7 +60,7 @@ def test_theory_agrees_unless_an_interval_misses_it_by_more_than_chance_among_so
 def test_theory_on_one_side_of_all_means_is_no_plain_agreement():
     above = {"estimate": 1.0, "low": 0.9, "high": 1.1, "theory": 1.02}
     whole, *_ = theory_words(slopes(*[above] * 8), TRANSFER)
-    assert whole == "theory agrees within 2 % (in all 8 intervals, all estimates below it)"
+    assert whole == "theory agrees within 2 % (inside all 8 intervals, all estimates below it)"
     assert theory_words(slopes(*[above] * 7, {**above, "theory": 0.99}), TRANSFER)[-1] == "theory agrees"
 
 

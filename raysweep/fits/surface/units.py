@@ -11,6 +11,7 @@ from raysweep.lazy import pd
 ROWS = 3.0  # rows' worth of prior that the unit of a slice is that of all
 ROUNDS = 5
 FEWEST = 3  # cells that two curves have in common where they are compared
+FARTHEST = 50  # gaps from the lowest cell: cells farther away are compared as one
 FINEST = 1 / 12  # of the range of a slice: lines nearer together take the noise of its lowest cells for a kink
 
 
@@ -29,7 +30,8 @@ def units(x: np.ndarray, height: np.ndarray, slices: np.ndarray) -> np.ndarray:
     if x.shape[1] == 1:
         gap = usual_gap(one.to_numpy() for _, one in cells.groupby("slice")["x"])
         lowest = cells.loc[cells.groupby("slice")["height"].idxmin()].set_index("slice")["x"]
-        far = ((cells["x"] - cells["slice"].map(lowest)) / gap).round().astype(int)[ok]
+        gaps = (cells["x"] - cells["slice"].map(lowest)) / gap
+        far = gaps.clip(-FARTHEST, FARTHEST).round().astype(int)[ok]
         table = logs.groupby([slices[ok], far.to_numpy()]).median().unstack()
         log_unit = _of_one_form(table.reindex(columns=range(far.min() - ROUNDS, far.max() + ROUNDS + 1)))
     else:
