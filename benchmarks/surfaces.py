@@ -35,7 +35,7 @@ bend, which smooth draws miss: many are moved towards it (`MOVED`; `STRAIGHT` te
 
 Regret: the mean expected regret of the value chosen, over how much worse it really is. Curves are moved for it as their
 best places are. It is right over all families, with much noise and with little, but not in each: half the real one at
-kinks and knees, three times that at a cliff and the edge of stability.
+kinks and knees and beside rates that diverged in most slices, three times that at a cliff and the edge of stability.
 """
 ORACLE, REGRET = "width / oracle's", "regret, expected / real"
 SPAN = 8.0

@@ -19,6 +19,7 @@ from raysweep.report.phrases import (
     BOUNDS,
     CLAUSES,
     EFFECTS,
+    IF_ANY,
     MEANT,
     NOT_MEASURED,
     OF_KIND,
@@ -60,7 +61,8 @@ def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) ->
             place=place_words(finding, group, workload, size),
             is_place=is_words(finding, group, workload, size),
             for_metric=f" for {metric}" * (size % 2 == 0 or not finding.question),
-            effect=EFFECTS.get(finding.kind, "difference"),
+            effect=effect(finding),
+            if_any=IF_ANY * (finding.kind == "boundary"),
             count=group.count,
             are="is" if group.count == 1 else "are",
             **_further(finding, group, workload, size),
@@ -74,10 +76,15 @@ def not_measured(group: Group, finding: Finding) -> bool:
     return group.outcome == Outcome.MEASURED and not np.isfinite(group.low) and finding.kind != "engines"
 
 
+def effect(finding: Finding) -> str:
+    """What is not clear: a turn, a trend, a difference."""
+    return "difference" if finding.facts.get("two_values") else EFFECTS.get(finding.kind, "difference")
+
+
 def outcome_words(outcome: str, finding: Finding) -> str:
     """What a table and the short form of a sentence say of an outcome: "transfer helps everywhere", "undecided"."""
     if outcome == Outcome.UNCLEAR:
-        return f"no clear {EFFECTS.get(finding.kind, 'difference')}"
+        return f"no clear {effect(finding)}"
     sided = SIDES.get(Outcome(outcome), "") if "positive" in finding.meanings else ""
     of_kind = OF_KIND.get(finding.kind, {}).get(Outcome(outcome), "")
     return sided.format(**finding.meanings) or of_kind or OUTCOMES.get(Outcome(outcome), str(outcome))
@@ -90,7 +97,7 @@ def brief_words(finding: Finding, group: Group, workload: Workload, whose: str =
     if not (finding.x and np.isfinite(group.low) and group.outcome in BOUNDS):
         return outcome_words(group.outcome, finding)
     side, edge = BOUNDS[group.outcome]
-    sure = "" if edge else f"{PERHAPS if finding.kind == 'boundary' else SOMEWHERE} "
+    sure = f"{PERHAPS} " if finding.kind == "boundary" else "" if edge else f"{SOMEWHERE} "
     return f"{sure}{side} {number(group.low, 3)}{unit_of(finding.x, workload)}{whose.format(edge) * bool(edge)}"
 
 

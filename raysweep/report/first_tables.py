@@ -16,10 +16,10 @@ from raysweep.analyses.finding import Finding, Outcome
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
-from raysweep.report.clauses import as_said, brief_words, fall_words, outcome_words
+from raysweep.report.clauses import as_said, brief_words, effect, fall_words, outcome_words
 from raysweep.report.names import called, capitalized, unit_of
 from raysweep.report.names import settings as setting_text
-from raysweep.report.phrases import EFFECTS, NOUNS, OUTCOMES
+from raysweep.report.phrases import NOUNS, OUTCOMES
 from raysweep.report.tables import (
     LEAST_P,
     NOTHING,
@@ -96,11 +96,10 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
 
 def _p_note(finding: Finding, workload: Workload, most: float | None) -> str:
     """What p tests, and for how many settings it is adjusted. most: of the rows shown, if no column has theirs."""
-    of_two = bool(finding.facts.get("two_values"))
-    effect, head = EFFECTS.get(finding.kind * (not of_two), "difference"), "p"
+    head = "p"
     if most is not None:
         head = f"All have p {p_text(most) if most < LEAST_P else f'≤ {p_text(most)}'}"
-    text = f"{head} of no {effect}, adjusted for all {len(finding.table):,} (Holm)."
+    text = f"{head} of no {effect(finding)}, adjusted for all {len(finding.table):,} (Holm)."
     fall = fall_words(finding)
     return text + f" From a turn to the end {called(finding.metric, workload)} gets worse by {fall}." * bool(fall)
 

@@ -61,8 +61,8 @@ BOUNDS: Mapping[Outcome, tuple[str, str]] = {
 """Where a place lies of which only a bound is known, and which of the values tried this is."""
 EDGES, REST = "at the grid's edge", "others in {count}"
 """Of a best value at an end; of what a sentence leaves out."""
-SOMEWHERE, PERHAPS = "somewhere", "perhaps"
-"""Before the bound of a place, and of a zero that there may not be."""
+SOMEWHERE, PERHAPS, IF_ANY = "somewhere", "perhaps", ", if any,"
+"""Before the bound of a place; before and after that of a zero, of which there may be none."""
 
 ALIKE: Mapping[Outcome, Outcome] = {Outcome.EDGE_LOW: Outcome.DEGRADES, Outcome.EDGE_HIGH: Outcome.IMPROVES}
 ALIKE_PLACES = {Outcome.BEYOND_LOW: Outcome.DEGRADES, Outcome.BEYOND_HIGH: Outcome.IMPROVES}
@@ -189,8 +189,8 @@ OTHERWISE: Mapping[Outcome, str] = {
     Outcome.UNDECIDED: "not yet known",
     Outcome.BEYOND_LOW: "{it}, if any, lies below the smallest {x} tried",
     Outcome.BEYOND_HIGH: "{it}, if any, lies above the largest {x} tried",
-    Outcome.BOUND_LOW: "{it} is at most {place}",
-    Outcome.BOUND_HIGH: "{it} is at least {place}",
+    Outcome.BOUND_LOW: "{it}{if_any} is at most {place}",
+    Outcome.BOUND_HIGH: "{it}{if_any} is at least {place}",
     Outcome.OK_LOW: "{it} lies below the rows that are ok",
     Outcome.OK_HIGH: "{it} lies above the rows that are ok",
     Outcome.NO_EFFECT: "{it} makes no difference",

@@ -131,8 +131,8 @@ def of_predictors(finding: Finding, workload: Workload) -> str:
         lowest, _ = min(drive.first, drive.last, key=lambda end: end[1])
         there = table[drive.key] == lowest
         (low, high), (least, most) = (table.loc[some, "estimate"].agg(["min", "max"]) for some in (~there, there))
-        if most < low:
-            texts = alike(low, high, least, most, error=group.error)
+        texts = alike(low, high, least, most, error=group.error)
+        if most < low and texts[3] != texts[0]:
             others, lower = (" to ".join(unique(*some)) for some in (texts[:2], texts[2:]))
             places.insert(0, f" ({others}; {lower} at {setting(drive.key, lowest, workload)})")
     clear, every = (table["outcome"] == Outcome.BEST).sum(), len(table)

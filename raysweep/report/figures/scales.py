@@ -96,10 +96,10 @@ def asinh_ticks(values: np.ndarray, width: float) -> list[float]:
 
 
 def even_from(values: np.ndarray, places: Sequence[Place]) -> bool:
-    """Whether values from the first fitted place on are evenly spaced, as late checkpoints are: a logarithmic axis
-    would crowd them."""
-    later = values[values >= min((low for _, low, *_ in places), default=np.inf)]
-    return len(later) >= LATER and float(np.abs(np.diff(later, 2)).max()) <= NOTHING * float(later[-1])
+    """Whether values from the lowest end of the places' intervals on are evenly spaced but for the last, as late
+    checkpoints are: a logarithmic axis would crowd them."""
+    later = values[values >= min((low for _, low, *_ in places if np.isfinite(low)), default=np.inf)]
+    return len(later) >= LATER and float(np.abs(np.diff(later[:-1], 2)).max()) <= NOTHING * float(np.ptp(later))
 
 
 def strips(panel: Any, above: float = 0.0, below: float = 0.0) -> None:

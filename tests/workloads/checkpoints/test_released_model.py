@@ -64,8 +64,6 @@ def test_ten_steps_of_adapters_on_a_released_model_learn_more_at_a_larger_rate(s
     assert (np.diff(metrics["distance_moved"]) > 0).all()
 
 
-# Packaged spaces
-
 SPACES = {
     name: space_files.read(path)
     for name, path in space_files.packaged().items()
