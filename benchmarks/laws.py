@@ -34,14 +34,14 @@ factor of 30) of 9 rates over 8 octaves. The best rate is a product of powers of
 one in four exactly 0, with scatter between slices of 0, 0.1 or 0.3 octaves. In half of the sweeps every slice lacks a
 quarter of its cells, at random; some best rates lie at an edge or beyond.
 
-Exponents, and the best rate of a *new* slice where nothing was run: inside of the range, and at twice the largest width
-and length. Told from 0: exponents of 0 that are called different from it. Width: that of the interval over that of an
-oracle who knows the family, the noise and the scatter (Cramér and Rao's bound in each slice, then least squares); its
-median. Without scatter intervals are wide, because 12 slices cannot show that there is none. An error that all slices
-have alike comes from the form of the curve (`SHARED` in `best.py`): it widens forecasts and leaves exponents alone.
-Forecasts of the edge of stability are covered least: its slices are off alike by more. Draws of a slice that is open to
-a side are mirrored at that end (`MIRRORED`): else exponents are too near 0 where many best rates lie at an end or
-beyond (test_oracles.py).
+Exponents, and the best rate of a *new* slice where nothing was run: inside of the range, and at twice the largest
+width and length. Told from 0: exponents of 0 that are called different from it. Width: that of the interval over that
+of an oracle who knows the family, the noise and the scatter (Cramér and Rao's bound in each slice, then least
+squares); its median. Without scatter intervals are wide, because 12 slices cannot show that there is none. An error
+that all slices have alike comes from the form of the curve (`SHARED` in `best.py`): it widens forecasts and leaves
+exponents alone. Forecasts of a hinge and the edge of stability are covered least: slices are off alike by more. Draws
+of a slice that is open to a side are mirrored at that end (`MIRRORED`): else exponents are too near 0 where many best
+rates lie at an end or beyond (test_oracles.py).
 """
 TEXT_OF_REGIMES = """
 # Regimes: how the best rate changes with the length, with one run per cell
