@@ -36,7 +36,7 @@ def answered(frame, kind, metric, **options):
 @pytest.mark.parametrize(("kind", "metric"), [("inflection", "loss"), ("boundary", "gain:maximize")])
 def test_turns_and_zeros_lie_in_their_intervals_with_one_run_per_cell(kind, metric):
     held = []
-    for seed in range(4):
+    for seed in range(16):  # in one of them several slices miss together
         found = answered(runs(seed), kind, metric)
         assert found["outcome"].tolist() == [Outcome.LOCATED] * len(TURNS)
         held += ((found["low"] < list(TURNS.values())) & (found["high"] > list(TURNS.values()))).tolist()
