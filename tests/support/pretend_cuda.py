@@ -93,6 +93,8 @@ class _Dispatch(TorchDispatchMode):
             if outside:
                 raise RuntimeError(f"{func}: expected all tensors on one device, got {outside[0]} on the host")
         result = func(*args, **(kwargs or {}))
+        if name.removeprefix("new_").startswith("empty") and result.is_floating_point():
+            result.fill_(torch.nan)  # what is read before it is written
         # torch itself believes that all tensors are on the host; what it makes of nothing is where it is at work
         if name not in ("copy_", "_local_scalar_dense", "equal") and (any(there) if tensors else self._of.on_gpu):
             tree_map(lambda each: self._of.put(each) if isinstance(each, Tensor) else each, result)
@@ -123,7 +125,7 @@ class _Functions(TorchFunctionMode):
         kwargs = kwargs or {}
         of = self._of
         if func == Tensor.device.__get__:
-            return GPU if of.is_there(args[0]) else HOST
+            return GPU if of.is_there(args[0]) else func(*args)  # or on `meta`
         if func == Tensor.is_cuda.__get__:
             return of.is_there(args[0])
         if func is Tensor.pin_memory:
@@ -158,14 +160,12 @@ class _Functions(TorchFunctionMode):
         return found if dtype is None else found.to(dtype)
 
     def _made(self, func, args, kwargs):
-        given = dict(kwargs)
-        device = given.pop("device", None)
         if func is torch.as_tensor and isinstance(args[0], Tensor):
             return self._moved(args[:1], kwargs)
-        if func is Tensor.new_tensor:
-            device = device or (GPU if self._of.is_there(args[0]) else HOST)
-        made = func(*args, **given)
-        return made if device is None or torch.device(device).type == "cpu" else self._moved((made, device), {})
+        device = kwargs.get("device") or (GPU if func is Tensor.new_tensor and self._of.is_there(args[0]) else HOST)
+        if torch.device(device).type != "cuda":
+            return func(*args, **kwargs)
+        return self._moved((func(*args, **{**kwargs, "device": HOST}), device), {})
 
 
 @contextlib.contextmanager
