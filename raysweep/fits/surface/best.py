@@ -65,7 +65,7 @@ def best(
     if not high < wall < np.inf:
         return found
     # what the curve does between the last cell and the first that diverged is not known
-    anywhere = np.random.default_rng(s).uniform(high, wall, COUNT)
+    anywhere = np.random.default_rng([s, COUNT]).uniform(high, wall, COUNT)
     walled = replace(found, draws=np.where(found.edge == 1, anywhere, found.draws), edge=np.minimum(found.edge, 0))
     if found.status != Status.CENSORED_HIGH:
         return walled
@@ -99,7 +99,7 @@ def jointly(surface: Surface, s: int, level: float, low: np.ndarray, high: np.nd
     other = _read(surface, s, second, f.min(1), mean.min(0), level, int(values[1]), axis=1)
     one, other = _while_open(one, other, f), _while_open(other, one, f.swapaxes(1, 2))
     both = _moved(second, _moved(first, f, one.moves).swapaxes(1, 2), other.moves).swapaxes(1, 2)
-    regret = _regret(surface, s, both.reshape(flat.shape)).mean(0).reshape(mean.shape)
+    regret = _regret(surface, s, both.reshape(flat.shape), _lowest(f)).mean(0).reshape(mean.shape)
     alike = _alike(flat, int(flat.mean(0).argmin()), level).reshape(mean.shape)
     x, y = np.unravel_index(int(regret.argmin()), mean.shape)
     return Pair((one, other), (first, second), regret, alike, (float(first[x]), float(second[y])))
@@ -161,7 +161,7 @@ def _read(
         up, *_ = _up_to_the_line(points, heights, points[alike][-1], gap, cap)
         estimate, low, high = np.nan, -np.inf, max(high, float(points[alike][-1] + np.quantile(up, 1 - tail)))
     moves = wider - place
-    regret = _regret(surface, s, _moved(points, f, moves))
+    regret = _regret(surface, s, _moved(points, f, moves), _lowest(f))
     chosen = int(regret.mean(0).argmin())
     return Best(
         status=status,
@@ -201,18 +201,36 @@ def widened(one: Best, times: float) -> Best:
 
 
 def _moved(points: np.ndarray, f: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """The draws f (draws, points, ...) of a curve moved along the axis, each by as much as `moves` says."""
-    steps = np.clip((points - moves[:, None] - points[0]) / max(points[1] - points[0], 1e-300), 0, len(points) - 1)
-    below = np.minimum(steps.astype(int), len(points) - 2)
-    below, rest = (one.reshape(*one.shape, *[1] * (f.ndim - 2)) for one in (below, steps - below))
-    lower, upper = (np.take_along_axis(f, at, 1) for at in (below, below + 1))
-    return np.asarray(lower + rest * (upper - lower))
+    """The draws f (draws, points, ...) of a curve moved along the axis, each by as much as `moves` says.
+
+    Between two points by the cubic through four: a straight line would lie above the lowest value.
+    """
+    last = len(points) - 1
+    steps = np.clip((points - moves[:, None] - points[0]) / max(points[1] - points[0], 1e-300), 0, last)
+    below = np.minimum(steps.astype(int), last - 1)
+    below, t = (one.reshape(*one.shape, *[1] * (f.ndim - 2)) for one in (below, steps - below))
+    a, b, c, d = (np.take_along_axis(f, np.clip(below + k, 0, last), 1) for k in (-1, 0, 1, 2))
+    slope, other = (c - a) / 2, (d - b) / 2
+    return np.asarray(b + t * (slope + t * (3 * (c - b) - 2 * slope - other + t * (2 * (b - c) + slope + other))))
 
 
-def _regret(surface: Surface, s: int, values: np.ndarray) -> np.ndarray:
-    """How much worse than the best value of its draw each value is, in the units of y."""
-    heights = surface.heights(s, values)
-    return np.minimum(heights - heights.min(1, keepdims=True), MOST_REGRET * surface.unit[s])
+def _lowest(f: np.ndarray) -> np.ndarray:
+    """The lowest value of each draw f (draws, points, ...), between two points too: by a parabola along each axis."""
+    every = np.arange(len(f))
+    at = np.unravel_index(f.reshape(len(f), -1).argmin(1), f.shape[1:])
+    lowest = f[every, *at]
+    for axis, place in enumerate(at):
+        middle = np.clip(place, 1, f.shape[axis + 1] - 2)
+        left, here, right = (f[every, *at[:axis], middle + k, *at[axis + 1 :]] for k in (-1, 0, 1))
+        drop = (left - right) ** 2 / np.maximum(8 * (left + right - 2 * here), 1e-12)
+        lowest = lowest - np.where(place == middle, drop, 0)
+    return lowest
+
+
+def _regret(surface: Surface, s: int, values: np.ndarray, lowest: np.ndarray) -> np.ndarray:
+    """How much worse than the lowest value of its draw each value is, in the units of y."""
+    heights = surface.heights(s, values) - surface.heights(s, lowest[:, None])
+    return np.clip(heights, 0, MOST_REGRET * surface.unit[s])
 
 
 def _alike(values: np.ndarray, lowest: int, level: float) -> np.ndarray:

@@ -235,7 +235,10 @@ def _growing(surface: Surface) -> float:
 
 
 def _at_mode(cells: Cells, start: int) -> tuple[Surface, float]:
-    """(a surface at a mode of its hyperparameters, minus the log posterior there). start: rounds without its form."""
+    """(a surface at a mode of its hyperparameters, minus the log posterior there).
+
+    start: rounds without bumps and lines.
+    """
     from scipy.optimize import minimize  # slow to load, and reports without a surface load this file
 
     surface = _padded(cells)
