@@ -111,8 +111,7 @@ def refused(outcome, begins, *parts):
 
 
 def halted(outcome, begins, *parts):
-    """Exit 2, nothing on stdout, no traceback, and a last line on stderr that begins so and holds these parts; the
-    line."""
+    """The last line on stderr, which begins so and holds these parts; exit 2, nothing on stdout, no traceback."""
     assert outcome.code == 2, outcome
     assert outcome.out == ""
     assert "Traceback" not in outcome.err

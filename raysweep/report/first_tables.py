@@ -17,7 +17,7 @@ from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import alike
 from raysweep.phrases import counted
 from raysweep.report.clauses import as_said, brief_words, effect, fall_words, outcome_words
-from raysweep.report.names import called, capitalized, unit_of
+from raysweep.report.names import called, capitalized
 from raysweep.report.names import settings as setting_text
 from raysweep.report.phrases import NOUNS, OUTCOMES
 from raysweep.report.tables import (
@@ -38,6 +38,7 @@ from raysweep.report.tables import (
     where_all,
     with_intervals,
 )
+from raysweep.report.tables_by_kind import of_law, of_predictors
 from raysweep.report.theory_words import farthest_words, missed_words
 from raysweep.report.which_settings import condition_words, in_which
 from raysweep.workloads.declaration import Workload
@@ -59,7 +60,9 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     the settings of `first_rows`, but no cells of curves. Empty if the sentence says it."""
     finding = as_said(finding)
     if finding.keys == ["axis"] and finding.kind == "law":
-        return _best_values(finding, workload, most)
+        return of_law(finding, workload, most)
+    if finding.kind == "r_squared":
+        return of_predictors(finding, workload)
     if len(finding.table) == 1:
         return NO_TABLE
     table, keys = finding.table, varying(finding.keys, finding.table)
@@ -172,29 +175,6 @@ def _ends_first(rows: np.ndarray, values: np.ndarray, count: int) -> list[int]:
     return [*dict.fromkeys(ends), *spread(rest, count - len(set(ends)))]
 
 
-def _best_values(finding: Finding, workload: Workload, most: int) -> Table:
-    """The best values that a single law was fitted to, beside what the other settings forecast of each."""
-    (values,) = finding.tables.values()
-    over, every = finding.facts["over"], len(values)
-    values = values.iloc[spread(range(every), most)]
-    rows, unit = values.to_dict("records"), unit_of(finding.x, workload)
-    forecasts = [{**row, "estimate": row["law"], "low": row["law_low"], "high": row["law_high"]} for row in rows]
-    level = f"[{100 * finding.level:g} %]"
-    columns = [axis_column(one, values[one], workload) for one in over]
-    best = or_outcome(with_intervals(rows, unit)[0], rows, finding)
-    columns.append((f"best {called(finding.x, workload)} {level}", True, best))
-    notes = list[str]()
-    if middle := finding.facts.get("middle"):  # else no law was fitted
-        columns.append((f"forecast by other settings {level}", True, with_intervals(forecasts, unit)[0]))
-        (law,), _ = with_intervals([middle], unit)
-        notes.append(f"The law gives {law} at {setting_text(middle['at'], workload)}.")
-        inside, scored = finding.facts["one_out"].values()
-        notes.append(f"{inside} of {counted(scored, 'setting')} lie as the others forecast.")
-    if every > len(rows):
-        notes.append(f"{len(rows)} of {counted(every, 'setting')} are shown; all are in the CSV.")
-    return of_columns(columns, " ".join(notes))
-
-
 def _crossed(finding: Finding, workload: Workload) -> Table:
     """A line for each setting of all axes but one, a column for each value of that one: the estimates, with intervals
     if these fit, or else the outcomes; of tests those that have a place; of many values of an axis evenly spaced ones.
@@ -206,10 +186,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         return NO_TABLE
     unit, in_head = units(finding, workload)
     bare = [{**row, "low": np.nan, "high": np.nan} if np.isfinite(row["estimate"]) else row for row in rows]
-    # of predictors, whose estimates say less than which is the best
-    best = [f" ({outcome_words(row['outcome'], finding)})" * (row["outcome"] == Outcome.BEST) for row in rows]
-    formatted = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
-    whole, short = ([text + mark for text, mark in zip(texts, best, strict=True)] for texts in formatted)
+    whole, short = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
     forms = (
         (whole, estimate_head(finding, workload), ""),
         (short, f"{estimate_name(finding, workload)}{in_head}", f"; intervals are {where_all(finding)}"),

@@ -301,7 +301,7 @@ METHODS: Mapping[str, str] = {
     "relation": "Spearman's rank correlation over cells is found in each draw, with Student's t over draws; with cells "
     "as the sample it is that of means, with an interval for other cells.",
     "r_squared": "R² over units is found in each draw; its interval is for other units (a jackknife, Fisher's scale). "
-    "A predictor is clearly the best if its interval lies above all others.",
+    "A predictor is clearly the best if the difference to each other one, on the same units, is above 0.",
     "engines": "Rows of equal seed and parameters are paired. Order: the slope of log |difference| (Student's t).",
     "trend": "Student's t over the least-squares slopes of draws, corrected for all settings (Holm). Throughout: every "
     "step between neighbouring values is shown to go the same way.",

@@ -1,11 +1,14 @@
 """Predictors that explain a metric fully, in part or not at all, over units; and rank correlations that are known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from transfer_rows import TRANSFER, finding_of, rows_with
 
 from raysweep.analyses.finding import Needed, Outcome
+from raysweep.analyses.kinds.r_squared import of_group
 from raysweep.fits import correlation
+from raysweep.report.first_tables import first_table
 from raysweep.report.sentences import sentence
 
 UNITS = {"overlap_angle": np.linspace(4, 80, 20).tolist(), "gamma": [0.2, 0.4], "depth": [2, 3]}
@@ -27,8 +30,9 @@ def explained(**options):
     return finding_of(frame, UNITS, "r_squared", **{**asked, "unit": "overlap_angle", **options})
 
 
-def test_the_predictor_whose_interval_lies_above_all_others_is_the_best():
+def test_the_predictor_that_clearly_explains_more_than_all_others_is_the_best():
     finding = explained()
+    assert first_table(finding, TRANSFER).rows[0][1::2] == ["1.00", "2 of 4"]
     table = finding.table.set_index("depth")
     assert (table.loc[2, "outcome"] == Outcome.BEST).all()
     assert (table.loc[2, "predictor"] == "risk_linear").all()
@@ -39,6 +43,21 @@ def test_the_predictor_whose_interval_lies_above_all_others_is_the_best():
     assert len(finding.tables["r_squared_values"]) == 8
     (plot,) = finding.plots()
     assert [(dict(panel.where), len(panel.lines)) for panel in plot.panels] == [({"depth": 2}, 2), ({"depth": 3}, 2)]
+
+
+@pytest.mark.parametrize(("explains", "least", "most"), [(0.8, 0, 0.08), (0.4, 0.6, 1)])
+def test_predictors_are_compared_on_the_same_units(explains, least, most):
+    """How often one of two is clearly the best: of equal R², or of 0.8 and 0.4. Their intervals are apart in 2 %."""
+    random, told = np.random.default_rng(0), 0
+    index = pd.MultiIndex.from_product([range(5), range(20)], names=["seed", "pair"])
+    for _ in range(200):
+        unit, alike, *own = random.standard_normal((4, 20))
+        shares, errors = np.array([[0.8], [explains]]), 2 * alike + np.array(own)
+        one, other = np.tile(np.sqrt(shares) * unit + np.sqrt((1 - shares) / 5) * errors, 5)
+        y = np.tile(unit, 5) + 0.5 * random.standard_normal(100)
+        rows = pd.DataFrame({"y": y, "one": one, "other": other}, index)
+        told += of_group(rows.reset_index(), "y", ["one", "other"], "pair", 0.95)[1]["outcome"] == Outcome.BEST
+    assert least <= told / 200 <= most
 
 
 def test_one_predictor_is_measured_and_too_few_units_are_not():

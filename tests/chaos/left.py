@@ -19,8 +19,7 @@ ELSEWHERE = "gone"
 
 
 def _enter(things, *key, value=True):
-    """One more thing, also where the same is there already. things: {(kind, what tells it from others, how often that
-    was there before): value}."""
+    """One more thing, even where there is one. things: {(kind, what tells it apart, how often it was there): value}."""
     number = 0
     while (*key, number) in things:
         number += 1

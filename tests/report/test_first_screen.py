@@ -119,9 +119,6 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
     assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])
     assert table.note.startswith("12 of 20 settings (others: zero effect):")
-    ranked = zeros(lambda gamma, depth: Outcome.BEST if depth == 1 else Outcome.UNCLEAR, kind="r_squared")
-    marked = first_table(replace(ranked, table=ranked.table.query("gamma < 1")), TRANSFER)
-    assert [["(clearly best)" in text for text in row[1:]] for row in marked.rows] == [[True] * 4, *[[False] * 4] * 3]
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
     assert table.note.endswith("interval]. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")

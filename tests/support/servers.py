@@ -39,8 +39,7 @@ def account(endpoint, region):
 
 @pytest.fixture
 def s3(s3_server, monkeypatch):
-    """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment, for this process and
-    for those started here."""
+    """An S3 bucket of this test alone, s3://NAME; its endpoint and keys are in the environment of this process."""
     import s3fs
 
     for name, value in account(s3_server, "us-east-1").items():

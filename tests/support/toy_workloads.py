@@ -29,15 +29,9 @@ TOY = Workload(
 SWITCHED = replace(
     TOY, name="toy_switched", parameters=(*TOY.parameters, Parameter("fast", bool, False, "a switch")), closed_form=None
 )
-LOSING = replace(SWITCHED, name="toy_losing", metrics=(*TOY.metrics, replace(TOY.metrics[0], name="loss")))
 ENGINES = replace(
     SWITCHED,
     name="toy_engines",
     parameters=(*SWITCHED.parameters, Parameter("engine", str, "limit", "engine", choices=("limit", "flow"))),
     engines=Engines("engine", reference="limit"),
-)
-LOGARITHMIC = replace(
-    TOY,
-    name="toy_logarithmic",
-    parameters=tuple(replace(each, scale="log" if each.name == "heat" else "") for each in TOY.parameters),
 )

@@ -1,5 +1,4 @@
-"""Models of `language`, exported as a local hub, are asked by `checkpoints` what `language` was asked; tasks of lm-eval
-give its own numbers."""
+"""Models of `language`, exported as a hub, answer `checkpoints` as they do `language`; lm-eval gives own numbers."""
 
 import json
 import time
