@@ -16,8 +16,8 @@ TEXT = """
 
 5 slices of 9 rates and 7 batches over 8 and 6 octaves, with the same noises. The lowest point is known: it is the 0 of
 `PAIRS`. Coverage is that of decided axes; width is in octaves, the ratio that to an oracle's, as above. In a third of
-the sweeps a quarter of the cells is missing. Regret: that of the pair chosen. It is read off 21 points an axis, between
-which the bottom of a kink is lost: there it is a third of the real one.
+the sweeps a quarter of the cells is missing. Regret: that of the pair chosen. Over all families it is a fifth too large:
+up to twice the real one where the surface is smooth, half of it at a kink, three times that at an edge of stability.
 
 Intervals of smooth families are too wide. What an oracle gains is that it knows the form of the curve. An edge of
 stability that the other axis moves is off alike in all slices, as it is along one axis.
