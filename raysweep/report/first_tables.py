@@ -212,10 +212,10 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         if full and fits and len(lines) <= FIRST:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
             besides = f" (others: {' or '.join(rest)})" * bool(tested and rest and not thinned)
-            some = f"{held} of " if tested or thinned else "All "
+            some = f"{held} of " if tested or thinned else "all "
             where = where or f"; all are {where_all(finding)}" * thinned
-            note = f"{some}{counted(len(every), 'setting')}{besides}: {head}{where}. {more}".strip()
-            return of_columns(columns, f"{note} {missed_words(finding)}".strip())
+            caption = f"{capitalized(head)}: {some}{counted(len(every), 'setting')}{besides}{where}"
+            return replace(of_columns(columns, f"{more} {missed_words(finding)}".strip()), caption=caption)
     return NO_TABLE
 
 

@@ -73,6 +73,8 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     if drive and not drive.one_way and not drive.medians and size < NAMING:
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
         return f"{name}{low}{unit} ({begin}) to {high}{unit} ({end})"
+    if group.alike and group.count == 2 and group.outcome != Outcome.LOCATED:
+        return f"{name}{low} to {high}{unit}"
     about = f"about {name}{middle}{unit}"
     across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
     sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)

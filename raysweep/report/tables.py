@@ -41,7 +41,7 @@ class Table:
     """Formatted text: the head and the rows, all of one length, without columns that are empty everywhere.
 
     numbers: which columns hold numbers. note: which settings they are; empty if they are all. usual: the values that a
-    row leaves out, as words.
+    row leaves out, as words. caption: what the cells are, if the heads do not say it.
     """
 
     head: list[str]
@@ -49,6 +49,7 @@ class Table:
     numbers: list[bool]
     note: str = ""
     usual: str = ""
+    caption: str = ""
 
 
 def of_columns(columns: Iterable[Column], note: str = "") -> Table:
@@ -208,9 +209,10 @@ def units(finding: Finding, workload: Workload) -> tuple[str, str]:
 
 
 def estimate_name(finding: Finding, workload: Workload) -> str:
-    names = {"search": called(finding.metric, workload), "optimum": f"best {called(finding.x, workload)}"}
+    x, metric = called(finding.x, workload), called(finding.metric, workload)
     extreme = "highest" if finding.facts.get("turn") == "maximum" else "lowest"
-    names["inflection"] = f"{called(finding.metric, workload)} is {extreme} at"
+    names = {"search": metric, "optimum": f"best {x}", "inflection": f"{x} at the {extreme} {metric}"}
+    names["boundary"] = f"{x} at sign change"
     per_decade = finding.facts.get("logarithmic")
     if finding.facts.get("two_values") and not per_decade and np.ptp(finding.facts["ends"]) == 1:
         return DIFFERENCE

@@ -49,13 +49,12 @@ def test_the_predictor_that_clearly_explains_more_than_all_others_is_the_best():
 def test_predictors_are_compared_on_the_same_units(explains, least, most):
     """How often one of two is clearly the best: of equal R², or of 0.8 and 0.4. Their intervals are apart in 2 %."""
     random, told = np.random.default_rng(0), 0
-    index = pd.MultiIndex.from_product([range(5), range(20)], names=["seed", "pair"])
+    at = pd.MultiIndex.from_product([range(5), range(20)], names=["seed", "pair"])
     for _ in range(200):
         unit, alike, *own = random.standard_normal((4, 20))
         shares, errors = np.array([[0.8], [explains]]), 2 * alike + np.array(own)
         one, other = np.tile(np.sqrt(shares) * unit + np.sqrt((1 - shares) / 5) * errors, 5)
-        y = np.tile(unit, 5) + 0.5 * random.standard_normal(100)
-        rows = pd.DataFrame({"y": y, "one": one, "other": other}, index)
+        rows = pd.DataFrame({"y": np.tile(unit, 5) + 0.5 * random.standard_normal(100), "one": one, "other": other}, at)
         told += of_group(rows.reset_index(), "y", ["one", "other"], "pair", 0.95)[1]["outcome"] == Outcome.BEST
     assert least <= told / 200 <= most
 

@@ -108,7 +108,7 @@ def test_the_page_begins_with_the_clearest_turns_and_says_their_p_and_fall():
     chosen = first_rows(answer[0])
     assert (len(chosen), answer.table.loc[chosen[0], "task"]) == (8, "task 9")
     shown = table_of(answer[0], answer.workload, chosen)
-    assert shown.head == ["task", "acc is highest at [95 % interval]", "fall to the end", "p, adjusted"]
+    assert shown.head == ["task", "step at the highest acc [95 % interval]", "fall to the end", "p, adjusted"]
     assert (shown.rows[0][0], shown.rows[0][-1], shown.rows[1][1]) == ("task 9", "< 0.0001", "no clear turn")
     page = first_table(answer[0], answer.workload)  # those that say the same stand in one row
     assert [line[0] for line in page.rows] == ["task 9", "9 settings"]

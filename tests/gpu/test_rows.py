@@ -25,9 +25,6 @@ LANGUAGE = {
 }
 
 
-# Steps
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_a_step_of_training_never_waits(dropout):
@@ -89,8 +86,6 @@ def test_a_step_of_a_relu_network_never_waits(loss_on):
     assert len(taken) == steps + 1
     assert np.isfinite(found.loss).all()
 
-
-# Whole rows
 
 ROWS = {
     # at a rate of 0.01 the first steps overshoot, and two processors that round alike end 0.1 nats apart

@@ -97,7 +97,7 @@ def test_the_table_of_many_settings_counts_them_by_the_axis_that_tells_most():
     table = first_table(of_three(finding), TRANSFER)
     assert table.head[1:] == ["found", "zero effect"]  # depth moves the zeros, so medians over it say nothing
     assert (table.rows[0], table.rows[-1]) == (["0.2", "8", "–"], ["1.6", "–", "8"])
-    counted = ["sign change: median (range across settings)", "found", "undecided"]
+    counted = ["overlap angle at sign change: median (range across settings)", "found", "undecided"]
     assert first_table(of_three(by_depth), TRANSFER).head[1:] == counted
     assert table.note.startswith("All 48 settings of target samples per dimension, depth and noise, by target samples")
 
@@ -108,20 +108,20 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert table.head[1:] == ["L = 1", "L = 2", "L = 3", "L = 5"]
     assert table.rows[0] == ["0.2", *(f"{at}.0° [{at - 1}.0, {at + 1}.0]" for at in (10, 20, 30, 50))]
     assert table.rows[-1] == ["1.6", *["zero effect"] * 4]
-    assert table.note == "All 24 settings: sign change [95 % interval]."
-    assert first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1].startswith("sign change [")
+    assert table.caption == "Overlap angle at sign change [95 % interval]: all 24 settings"
+    assert "at sign change [" in first_table(replace(finding, table=finding.table.head(4)), TRANSFER).head[1]
     level = [finding.table.query("gamma > 1").assign(gamma=lambda rows, k=k: rows["gamma"] + k) for k in (1, 2, 3)]
     more = pd.concat([finding.table, *level])
     table = first_table(replace(finding, table=more.reset_index(drop=True)), TRANSFER)  # of many, those with a zero
     assert [row[0] for row in table.rows[:5]] == ["0.2", "0.4", "0.6", "0.8", "1.2"]
-    assert table.note == "32 of 48 settings: sign change [95 % interval]; all are listed below."
+    assert table.caption == "Overlap angle at sign change [95 % interval]: 32 of 48 settings; all are listed below"
     tests = of_three(replace(finding, table=finding.table.assign(p_holm=0.01).query("gamma != 0.8 and depth < 3")))
     table = first_table(tests, TRANSFER)  # those with a place, of three axes
     assert (len(table.rows), table.head[1:]) == (6, ["L = 1", "L = 2"])
-    assert table.note.startswith("12 of 20 settings (others: zero effect):")
+    assert table.caption == "Overlap angle at sign change [95 % interval]: 12 of 20 settings (others: zero effect)"
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
-    assert table.note.endswith("interval]. All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm).")
+    assert table.note == "All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm)."
     heads = pd.concat([finding.table.assign(gamma=0.01 * k) for k in range(1, 14)]).query("depth < 3").drop_duplicates()
     assert len(first_table(replace(finding, table=heads.assign(estimate=1.0)), TRANSFER).head) < 6  # 14 have no room
 
@@ -145,7 +145,7 @@ def test_a_sentence_says_along_which_axes_places_move():
     assert {"base setting", "L = 3", "σ = 0.2"} < {row[0] for row in tried.rows}
     assert tried.usual.startswith("Base setting: γ = 0.2, L = 1, σ = 0.1;")
     alone = replace(zeros(below_one), table=star.head(1), keys=[])
-    assert table_of(alone, TRANSFER, [0]).head == ["sign change [95 % interval]"]  # no axis, so no base either
+    assert table_of(alone, TRANSFER, [0]).head == ["overlap angle at sign change [95 % interval]"]
     odd = pd.DataFrame({"gamma": range(24), "estimate": [0.8, 1.21, *[1.0] * 22]})
     assert driven(odd.eval("low = estimate - 0.2\nhigh = estimate + 0.2"), ["gamma"]) is None  # by chance
     dip = pd.DataFrame({"gamma": range(10), "estimate": [70.0, 60, 50, 40, 45, 30, 20, 15, 12, 11]})
