@@ -89,6 +89,8 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
         column = out.head.index(P)
         alone = {line[column] for line in out.rows} == {p_text(0)}  # a column of one text is said below
         out = _without(out, column) if alone else out
+        unclear = (table["outcome"] == Outcome.UNCLEAR).sum()
+        shown += f" {capitalized(outcome_words(Outcome.UNCLEAR, finding))} in {unclear:,}." * bool(unclear)
         shown = f"{shown} {_p_note(finding, workload, 0 if alone else None)}"
     first = table[table["axis"] == table["axis"].iloc[0]] if finding.kind == "law" else table[:0]
     if Outcome.UNDECIDED in set(first["outcome"]) - set(table["outcome"].iloc[rows]):
@@ -241,8 +243,8 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     parts = [table[table[key] == value] for value in values]
     places = [part[np.isfinite(part["estimate"])] for part in parts]
     unit, in_head = units(finding, workload)
-    name = f"{estimate_name(finding, workload)}: " if kind != "curves" else ""
-    head = f"{name}median (range across settings){in_head}"
+    name = called(finding.metric, workload) if kind == "curves" else estimate_name(finding, workload)
+    head = f"{name}: median (range across settings){in_head}"
     columns = [axis_column(key, values, workload)]
     if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))

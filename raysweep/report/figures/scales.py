@@ -128,7 +128,7 @@ def beyond(finite: np.ndarray, logarithmic: bool) -> float:
     if len(finite) < 2:
         return float(finite[0] * 2 + 1) if len(finite) else 1.0
     u = np.log(finite) if logarithmic else finite
-    at = float(u[-1] + 0.12 * (u[-1] - u[0]))
+    at = float(u[-1] + 0.2 * (u[-1] - u[0]))
     return float(np.exp(at)) if logarithmic else at
 
 
