@@ -16,7 +16,7 @@ TEXT = """
 
 5 slices of 9 rates and 7 batches over 8 and 6 octaves, with the same noises. The lowest point is known: it is the 0 of
 `PAIRS`. Coverage is that of decided axes; width is in octaves, the ratio that to an oracle's, as above. In a third of
-the sweeps a quarter of the cells is missing. Regret: that of the pair chosen. Over all families it is a fifth too large:
+the sweeps a quarter of the cells is missing. Regret: that of the pair chosen. A fifth too large over all families:
 up to twice the real one where the surface is smooth, half of it at a kink, three times that at an edge of stability.
 
 Intervals of smooth families are too wide. What an oracle gains is that it knows the form of the curve. An edge of
