@@ -61,7 +61,7 @@ def first_table(finding: Finding, workload: Workload, most: int = FIRST) -> Tabl
     finding = as_said(finding)
     if finding.keys == ["axis"] and finding.kind == "law":
         return of_law(finding, workload, most)
-    if finding.kind == "r_squared":
+    if finding.kind == "r_squared" and finding.table["estimate"].notna().any():
         return of_predictors(finding, workload)
     if len(finding.table) == 1:
         return NO_TABLE

@@ -79,7 +79,7 @@ def of_group(
     top = max(finite, key=lambda one: one["r_squared"])
     others = [shaped[one["predictor"]] for one in finite if one is not top]
     lows = [difference(shaped[top["predictor"]], other, y, level)[1] for other in others]
-    top["best"] = bool(lows) and min(lows) > 0
+    top["best"] = bool(lows) and all(low > 0 for low in lows)  # NaN: too few units have both
     row = {"estimate": top["r_squared"], **{name: top[name] for name in ("low", "high", "predictor", "units", "draws")}}
     if top["best"] or len(finite) == 1:
         return out, {**row, "outcome": Outcome.BEST if top["best"] else Outcome.MEASURED}
