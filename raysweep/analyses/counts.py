@@ -58,13 +58,17 @@ class Drive:
 
 @dataclass(frozen=True)
 class Apart:
-    """The value of an axis of words whose estimates lie between `low` and `high`; all others are about `others`."""
+    """The value of an axis of words whose estimates lie between `low` and `high`; all others are about `others`.
+
+    drive: the axis that drives its estimates; None if none does.
+    """
 
     key: str
     value: str
     low: float
     high: float
     others: float
+    drive: Drive | None
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,8 @@ def standing_apart(table: pd.DataFrame, keys: Sequence[str]) -> Apart | None:
             some, others = estimates[inside], estimates[~inside]
             outside = (low[inside] > others.max()) | (high[inside] < others.min())
             if len(others) > 1 and _close(others) and outside.mean() > 1 / 2:
-                out.append(Apart(key, value, float(some.min()), float(some.max()), float(others.median())))
+                drive = driven(table[inside], keys)
+                out.append(Apart(key, value, float(some.min()), float(some.max()), float(others.median()), drive))
     return out[0] if len(out) == 1 else None
 
 
@@ -240,6 +245,17 @@ def nearly(table: pd.DataFrame, chosen: np.ndarray, keys: Sequence[str]) -> tupl
         if held and both >= best and not inside.all() and (made := _condition(key, held, values)):
             best, out = both, (made,)
     return out
+
+
+def clear_sides(finding: Finding) -> list[tuple[Condition, pd.Series]]:
+    """The condition on one axis under which settings have a clearly best predictor, that of the others, and which
+    settings meet each; empty if there is none."""
+    table = finding.table
+    holds = [table["outcome"] == Outcome.BEST, table["outcome"] != Outcome.BEST]
+    sides = [conditions(table, some.to_numpy(), finding.keys) for some in holds]
+    if [len(one) for one in sides] != [1, 1] or sides[0][0].key != sides[1][0].key:
+        return []
+    return [(one, some) for (one,), some in zip(sides, holds, strict=True)]
 
 
 class Way(StrEnum):

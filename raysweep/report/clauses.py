@@ -38,6 +38,8 @@ from raysweep.workloads.declaration import Workload
 
 WEAK = 0.3
 """The size of a rank correlation below which it says little."""
+TWICE = 2
+"""A value this many times another is not said in percent of it."""
 
 
 def clause(finding: Finding, group: Group, workload: Workload, size: int = 0) -> str:
@@ -119,6 +121,9 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
     if finding.kind == "trend":
         per = PER_DECADE * bool(facts.get("logarithmic"))
         slope = f" (slope {place_words(finding, group, workload, BRIEF)}{per})" * (size == 0)
+        if group.count > 1 and len(changed := percent_changed(rows, finding, workload).abs()):
+            texts = dict.fromkeys(f"{end:.0f}" for end in (changed.min(), changed.max()))
+            slope = f" (by {' to '.join(texts)} %)" * (size < BRIEF)
         if facts.get("two_values"):
             by = (rows["last"] - rows["first"]).abs()
             ends = list(dict.fromkeys(alike(by.min(), by.max(), error=group.error)))
@@ -148,6 +153,17 @@ def _further(finding: Finding, group: Group, workload: Workload, size: int) -> d
         "slope": slope * bool(np.isfinite(group.low)),
         "than": f"{f'in {next(iter(sweeps))} ' if len(sweeps) == 1 else ''}than in {facts.get('first', '')}",
     }
+
+
+def percent_changed(rows: pd.DataFrame, finding: Finding, workload: Workload) -> pd.Series:
+    """By how many percent a metric that should be small changes from one end of the axis of a trend to the other; empty
+    if that would mislead: where one end is not positive, or the last is twice the first, or against the slope."""
+    small = any(one.name == finding.metric and one.direction == "minimize" for one in workload.metrics)
+    if not small or "first" not in rows or finding.facts.get("two_values"):
+        return pd.Series(dtype=float)
+    first, last = rows["first"], rows["last"]
+    tame = (first > 0) & (last > 0) & (last < TWICE * first) & ((last - first) * rows["estimate"] > 0)
+    return 100 * (last / first - 1) if tame.all() else pd.Series(dtype=float)
 
 
 def _at_ends(texts: list[str], by: pd.Series, axis: pd.Series, error: float, workload: Workload) -> list[str]:

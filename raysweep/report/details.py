@@ -55,16 +55,19 @@ def only_words(finding: Finding, group: Group, workload: Workload) -> list[str]:
     return [some + common for common in [in_common(finding, group, workload)] if common]
 
 
-def other_words(first: str, groups: Sequence[Group], finding: Finding, workload: Workload, but: str) -> list[list[str]]:
+def other_words(
+    first: Sequence[str], groups: Sequence[Group], finding: Finding, workload: Workload, but: str
+) -> list[list[str]]:
     """What further settings say, and which or how many they are, in `DETAILS` lengths: with which they are, in few
-    words, and with counts of several, of all; at last nothing. first: what the leading ones say. but: stands before
-    bounds."""
+    words, and with counts of several, of all; at last nothing. first: what the leading ones say, in full and in
+    short. but: stands before bounds."""
     out, before = [list[str]() for _ in range(DETAILS)], first
     edges = [group for group in groups if group.outcome in AT_EDGE]
     for group in groups:
         whole = clause(replace(finding, question="?"), group, workload, SIZES)
         brief, count = brief_words(finding, group, workload), f" in {group.count:,}"
-        text, before = brief if group.outcome in FURTHER else what_differs(before, whole), whole
+        differs = min((what_differs(one, whole) for one in before), key=len)
+        text, before = brief if group.outcome in FURTHER else differs, [whole]
         text = but * (group.outcome in BOUNDS) + text
         shortest = least = brief_words(finding, group, workload, whose="")
         if group.outcome == Outcome.LOCATED:

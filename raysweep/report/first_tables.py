@@ -39,7 +39,7 @@ from raysweep.report.tables import (
     with_intervals,
 )
 from raysweep.report.tables_by_kind import of_law, of_predictors
-from raysweep.report.theory_words import farthest_words, missed_words
+from raysweep.report.theory_words import farthest, farthest_words, missed_words
 from raysweep.report.which_settings import condition_words, in_which
 from raysweep.workloads.declaration import Workload
 
@@ -47,8 +47,8 @@ FIRST = 8
 """The most rows."""
 COUNTED = 4
 """The most outcomes that a table counts."""
-WIDE, HEAD = 76, 10
-"""The most letters of a line of a crossed table, and those of a head that it has room for."""
+WIDE, HEAD, HIGH = 78, 10, 10
+"""The most letters of a line of a crossed table, those of a head that it has room for, and its most lines of text."""
 RANKED = ("best", "search")
 """The kinds whose settings are in the order of their values."""
 NO_TABLE = Table([], [], [])
@@ -191,6 +191,7 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     whole, short = (or_outcome(with_intervals(some, unit)[0], some, finding) for some in (rows, bare))
     forms = (
         (whole, estimate_head(finding, workload), ""),
+        ([text.replace(" [", "\n[") for text in whole], estimate_head(finding, workload), ""),
         (short, f"{estimate_name(finding, workload)}{in_head}", f"; intervals are {where_all(finding)}"),
     )
     more = _p_note(finding, workload, table["p_holm"].max()) if tested else farthest_words(finding, workload)
@@ -200,18 +201,22 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
         down = [key for key in keys if key != across]
         lines = table[down].drop_duplicates().to_dict("records")
         lines.sort(key=lambda line: [in_order(value) for value in line.values()])
-        lines = _thinned(lines, table, down) if thinned else lines
+        far = farthest(finding, workload)
+        cited = table.loc[table.index == far, down].to_dict("records")
+        lines = _thinned(lines, table, down, cited) if thinned else lines
         at = {tuple(row[key] for key in (*down, across)): text for row, text in zip(rows, texts, strict=True)}
         columns = [setting_column(finding, lines, down, workload)]
         for value in sorted(table[across].unique(), key=in_order):
             shown = [at.get((*line.values(), value), NOTHING) for line in lines]
             columns.append((setting_text({across: value}, workload), True, shown))
         (_, _, first), *others = columns
-        widths = [max(*map(len, shown), min(len(head), HEAD)) for head, _, shown in others]
+        parts = [[part for text in shown for part in text.split("\n")] for _, _, shown in others]
+        widths = [max(*map(len, some), min(len(head), HEAD)) for (head, _, _), some in zip(others, parts, strict=True)]
+        height = sum(any("\n" in shown[k] for _, _, shown in others) for k in range(len(lines))) + len(lines)
         held = sum(text != NOTHING for _, _, shown in others for text in shown)
         full = 2 * held >= len(lines) * len(others)
         fits = min(max(map(len, first)), SHORT) + sum(widths) <= WIDE  # long settings and heads break into lines
-        if full and fits and len(lines) <= FIRST:
+        if full and fits and len(lines) <= FIRST and height <= HIGH:
             rest = sorted({outcome_words(one, finding) for one in every["outcome"]} - {OUTCOMES[Outcome.LOCATED]})
             besides = f" (others: {' or '.join(rest)})" * bool(tested and rest and not thinned)
             some = f"{held} of " if tested or thinned else "all "
@@ -221,12 +226,16 @@ def _crossed(finding: Finding, workload: Workload) -> Table:
     return NO_TABLE
 
 
-def _thinned(lines: list[dict[str, Any]], table: pd.DataFrame, keys: list[str]) -> list[dict[str, Any]]:
-    """At most `FIRST` of the lines in their order, evenly spaced: those in which something is located, then others."""
+def _thinned(
+    lines: list[dict[str, Any]], table: pd.DataFrame, keys: list[str], cited: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """At most `FIRST` of the lines in their order: those that are cited, then, evenly spaced, those in which something
+    is located, then others."""
     located = table.loc[table["outcome"] == Outcome.LOCATED, keys].drop_duplicates().to_dict("records")
-    places = [k for k, line in enumerate(lines) if line in located]
-    others = [k for k in range(len(lines)) if k not in places]
-    first = spread(places, FIRST)
+    named = [k for k, line in enumerate(lines) if line in cited]
+    places = [k for k, line in enumerate(lines) if line in located and k not in named]
+    others = [k for k in range(len(lines)) if k not in {*named, *places}]
+    first = [*named, *spread(places, FIRST - len(named))]
     return [lines[k] for k in sorted([*first, *(spread(others, FIRST - len(first)) if len(first) < FIRST else ())])]
 
 

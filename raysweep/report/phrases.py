@@ -59,7 +59,7 @@ BOUNDS: Mapping[Outcome, tuple[str, str]] = {
     Outcome.BEYOND_HIGH: ("beyond", "largest"),
 }
 """Where a place lies of which only a bound is known, and which of the values tried this is."""
-EDGES, REST = "at the grid's edge", "others in {count}"
+EDGES, REST = "only bounds", "others in {count}"
 """Of a best value at an end; of what a sentence leaves out."""
 SOMEWHERE, PERHAPS, IF_ANY = "somewhere", "perhaps", ", if any,"
 """Before the bound of a place; before and after that of a zero, of which there may be none."""

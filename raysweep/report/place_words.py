@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raysweep.analyses.counts import Group
+from raysweep.analyses.counts import Drive, Group
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.numbers import alike, interval_numbers, number
 from raysweep.report.names import called, setting, short, unit_of
@@ -46,7 +46,12 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     if (apart := group.apart) and finding.kind in IN_X and size < BRIEF:
         texts = [f"{text}{degrees}" for text in alike(apart.others, apart.low, apart.high, error=group.error)]
         other = " to ".join(dict.fromkeys(texts[1:]))
-        return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)})"
+        along = (
+            f", {_way(apart.drive)} with {_short(apart.drive.key, workload)}"
+            if apart.drive and apart.drive.one_way
+            else ""
+        )
+        return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)}{along})"
     texts = alike(*numbers, *ends, error=group.error)
     if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
         finer = interval_numbers(numbers[0], numbers[1], numbers[2])
@@ -63,10 +68,9 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         first, last = (high, low) if "rising" not in pattern else (low, high)
         return f"{name}{first} to {last}{unit} ({pattern})"
     if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
-        way = "rising" if drive.last[1] > drive.first[1] else "falling"
+        way = _way(drive)
         if size >= NAMING:
-            along = workload.symbol(drive.key) or called(drive.key, workload)
-            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {along}"
+            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {_short(drive.key, workload)}"
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
         median = " in the median" * (drive.medians and not group.alike)
         return f"{name}{moved[0]}{unit} at {begin} ({way} to {moved[1]} at {end}{median})"
@@ -86,6 +90,14 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     elif group.alike:
         more = across
     return f"{about if group.alike else f'{name}{across}'}{f' ({more})' * (size < NAMING and bool(more))}"
+
+
+def _way(drive: Drive) -> str:
+    return "rising" if drive.last[1] > drive.first[1] else "falling"
+
+
+def _short(key: str, workload: Workload) -> str:
+    return workload.symbol(key) or called(key, workload)
 
 
 def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:

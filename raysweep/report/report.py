@@ -28,13 +28,14 @@ from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import EFFECTS, SOURCES
 from raysweep.report.sentences import sentence, undecided
-from raysweep.report.tables import whole_table
+from raysweep.report.tables import Table, whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
 
-SCREEN, ANSWER, ANSWERS = 28, 4, 5
-"""Rows of tables that a first screen holds, how many fewer for each answer, and the most answers that it counts."""
+SCREEN, ANSWER, ANSWERS, HEAD = 28, 4, 5, 2
+"""Rows of tables that a first screen holds, how many fewer for each answer, the most answers that it counts, and the
+rows that a head takes."""
 EXPLAINED = 3
 """The most metrics that it explains."""
 FEWEST, LATER = 3, 4
@@ -195,22 +196,28 @@ def page_of(
     """
     top = next((k for k, some in enumerate(pictures) if some), None)
     headings = headings_of(findings, workload)
+    titles = [title(one, workload) for one in findings]
+    titles = [
+        one.question or text if titles.count(text) > 1 else text for one, text in zip(findings, titles, strict=True)
+    ]
     parts, room = list[Part](), SCREEN - ANSWER * min(len(findings), ANSWERS)
     for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
         settings = len(finding.table)
         most = min(room, LATER if k else FIRST)
         first = first_table(finding, workload, most if most >= FEWEST else FIRST) if settings else None
+        if first and any(_repeats(first, one.first) for one in parts if one.first):
+            first = None
         if first and any(one.first and one.first.usual == first.usual for one in parts):
             first = replace(first, usual="")  # it stands above
-        lines = len(first.rows) if first else 0
+        lines = len(first.rows) + HEAD if first else 0
         parts.append(
             Part(
                 f"part-{k}",
-                title(finding, workload),
+                titles[k],
                 headings[k] if k or finding.question else "",  # the page begins with the first one's
                 sentence(replace(finding, question=headings[k]), workload),
                 first if first and first.head else None,
-                lines <= room,
+                k == 0 or (lines <= room and bool(finding.question)),
                 whole_table(finding, workload) if settings else None,
                 some[1:] if k == top else some,
                 notes_of(finding, workload),
@@ -218,7 +225,7 @@ def page_of(
                 [labelled(made(), finding, workload) for made in finding.explored],
             )
         )
-        room -= lines if lines <= room else 0
+        room -= lines if parts[-1].open else 0
     folded(parts, findings, workload)
     compares = bool(findings) and findings[0].kind == KIND
     asked = findings[0].question if compares else set_up.question(design, workload)
@@ -251,6 +258,13 @@ def page_of(
         "provenance": set_up.provenance(frame, design, about.facts),
         "spaces": set_up.resolved(design),
     }
+
+
+def _repeats(table: Table, other: Table) -> bool:
+    """Whether all that a table says stands in another one."""
+    count = len(table.head)
+    lines = [line[:count] for line in other.rows]
+    return table.head == other.head[:count] and all(line in lines for line in table.rows)
 
 
 def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -> None:

@@ -127,7 +127,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
         return fitting(*(form + rest for rest in fewer for form in forms), *begin, *brief)
     extras, each = _besides(finding, lead, workload), of_each(finding, lead) if len(others) == 1 else ""
     but = "but " * bool(lead.drive and lead.drive.one_way)  # a bound is an exception from how places move
-    rest = cache(lambda first: other_words(first, others, finding, workload, but))
+    shortest = clause(bare, lead, workload, SIZES)
+    rest = cache(lambda first: other_words((first, shortest), others, finding, workload, but))
     wheres = leading_words(finding, lead, others, workload)
     says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
     moving = moving_words(finding, lead, workload, symbols=True)
@@ -143,7 +144,8 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
         for per, detail, counting, first in product(unique(each, ""), details, (False, True), forms):
-            for at in [per] if per else [at for at in wheres[detail] if counting or at != bare_count]:
+            ats = [*wheres[detail], *[""] * (lead.count == len(finding.table) and said in theory[-1:])]
+            for at in [per] if per else [at for at in ats if counting or at != bare_count]:
                 after = [] if per else rest(first)[detail]
                 placed = f"{at.strip()}, {first}" if [at] == only else f"{first}{at}"  # a long list goes first
                 text = "; ".join(filter(None, [f"{placed}{more}", *after, said]))

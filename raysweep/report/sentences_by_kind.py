@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from raysweep.analyses.counts import Way, conditions, groups_of, unmeasured, ways
+from raysweep.analyses.counts import Way, clear_sides, conditions, groups_of, unmeasured, ways
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.numbers import alike, digits_for, number
 from raysweep.phrases import counted, some_of
 from raysweep.report.clauses import clause
-from raysweep.report.names import as_called, called, listed, setting, unit_of
+from raysweep.report.names import as_called, called, listed, setting, short, unit_of
 from raysweep.report.phrases import (
     BOUNDS,
     CLAUSES,
@@ -127,17 +127,19 @@ def of_predictors(finding: Finding, workload: Workload) -> str:
     of = "" if finding.question else f" for {called(finding.metric, workload)}"  # which the question names
     first = LEADER.format(called(table["predictor"].iloc[0], workload), of)
     places = [f" ({place_words(finding, group, workload, BRIEF)})", ""]
-    if drive := group.drive:
-        lowest, _ = min(drive.first, drive.last, key=lambda end: end[1])
-        there = table[drive.key] == lowest
-        (low, high), (least, most) = (table.loc[some, "estimate"].agg(["min", "max"]) for some in (~there, there))
-        texts = alike(low, high, least, most, error=group.error)
-        if most < low and texts[3] != texts[0]:
-            others, lower = (" to ".join(unique(*some)) for some in (texts[:2], texts[2:]))
-            places.insert(0, f" ({others}; {lower} at {setting(drive.key, lowest, workload)})")
     clear, every = (table["outcome"] == Outcome.BEST).sum(), len(table)
     counts = f" in all {counted(every, 'setting')}, clearly in {clear}", f" in all {every}, clearly in {clear}"
-    return fitting(*(f"{first}{place}{count}" for place in places for count in counts))
+    forms = [f"{first}{place}{count}" for place in places for count in counts]
+    if sides := clear_sides(finding):
+        parts = [table.loc[holds, "estimate"].agg(["min", "max"]) for _, holds in sides]
+        texts = alike(*np.ravel(parts), error=group.error)
+        spans = [" to ".join(unique(*texts[k : k + 2])) for k in (0, 2)]
+        (where, _), (rest, _) = sides
+        others = either([short(rest.key, one, workload) for one in rest.values])
+        others = others if rest.relation in ("=", "in") else condition_words(rest, workload)
+        split = f"{first}: clearly for {condition_words(where, workload)}{{}}, not clearly for {others}{{}}"
+        forms = [split.format(*(f" ({one})" for one in spans)), split.format("", ""), *forms]
+    return fitting(*forms)
 
 
 def along_axis(finding: Finding, workload: Workload, *, alone: bool) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from raysweep.analyses.design import usual
 from raysweep.analyses.finding import Finding, Outcome
@@ -14,7 +15,7 @@ from raysweep.analyses.rows import varying
 from raysweep.errors import printable
 from raysweep.fits.result import without_chance
 from raysweep.numbers import alike, interval_numbers, number, shared_decimals
-from raysweep.report.clauses import outcome_words
+from raysweep.report.clauses import outcome_words, percent_changed
 from raysweep.report.names import axis_label, called, capitalized, short, unit_of
 from raysweep.report.names import settings as setting_text
 from raysweep.report.needed_words import needed_words
@@ -178,6 +179,8 @@ def _at_ends(finding: Finding, rows: Sequence[Mapping[str, Any]], workload: Work
     shown = alike(*(row[name] for name in ENDS if name in finding.table for row in rows), padded=True)
     for k, at in enumerate(finding.facts.get("ends", ())):
         yield f"at {setting_text({finding.x: at}, workload)}", True, shown[k * len(rows) : (k + 1) * len(rows)]
+    changed = percent_changed(pd.DataFrame(rows), finding, workload)
+    yield "change", True, [f"{change:+.0f} %" for change in changed] if len(changed) else [NOTHING] * len(rows)
 
 
 def _other(name: str, rows: Sequence[Mapping[str, Any]], workload: Workload) -> Column:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from raysweep.analyses.counts import clear_sides
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import fixed, interval
 from raysweep.phrases import counted
 from raysweep.report.names import called, settings, unit_of
 from raysweep.report.tables import Table, axis_column, of_columns, or_outcome, with_intervals
+from raysweep.report.which_settings import condition_words
 from raysweep.workloads.declaration import Workload
 
 ACROSS = 3
@@ -53,6 +55,9 @@ def of_predictors(finding: Finding, workload: Workload) -> Table:
         each = sorted(table[across].unique(), key=in_order) if counts[across] <= ACROSS else ()
         parts = {f"R², {settings({across: at}, workload)}": values[values[across] == at] for at in each}
         parts = parts or {"R² (range)": values}
+        if sides := clear_sides(finding):
+            held = {condition_words(one, workload): table.loc[holds, one.key] for one, holds in sides}
+            parts = {f"R², {where}": values[values[sides[0][0].key].isin(at)] for where, at in held.items()}
     for head, part in parts.items():
         columns.append((head, True, [_between(part[part["predictor"] == each]) for each in means.index]))
     clear = values[values["best"]].groupby("predictor").size().reindex(means.index, fill_value=0)

@@ -41,12 +41,19 @@ def theory_words(finding: Finding, workload: Workload) -> list[str]:
     return [*(f"{within} (inside {inside}{after})" for after in (side, "")), within, "theory agrees"]
 
 
+def farthest(finding: Finding, workload: Workload) -> int | None:
+    """The label of the row in which theory is farthest from an estimate; None without one."""
+    table = finding.table
+    far = (table["estimate"] - table["theory"]).abs() if _in_degrees(finding, workload) else shares(table)
+    return int(far.idxmax()) if far.notna().any() else None
+
+
 def farthest_words(finding: Finding, workload: Workload) -> str:
     """In which setting theory is farthest from an estimate, and both; empty if they read alike."""
     table, angles = finding.table, _in_degrees(finding, workload)
-    if not (far := (table["estimate"] - table["theory"]).abs() if angles else shares(table)).notna().any():
+    if (at := farthest(finding, workload)) is None:
         return ""
-    row = table.loc[far.idxmax()]
+    row = table.loc[at]
     where = settings({key: row[key] for key in varying(finding.keys, table)}, workload)
     estimate, theory = (f"{text}{'°' * angles}" for text in alike(row["estimate"], row["theory"]))
     return f"Theory is farthest for {where}: {theory}, measured {estimate}." * (theory != estimate)

@@ -61,8 +61,7 @@ def test_a_cell_that_is_as_good_in_every_draw_is_a_best_one():
 
 def test_of_two_cells_the_space_says_what_the_larger_value_does():
     words = {"higher": "distance hurts", "lower": "distance helps"}
-    finding = best({"overlap_angle": [30.0, 70.0], "gamma": [0.2]}, words=words)
-    assert finding.meanings == {"best": "distance hurts"}
+    assert best({"overlap_angle": [30.0, 70.0], "gamma": [0.2]}, words=words).meanings == {"best": "distance hurts"}
     assert best({"overlap_angle": [30.0, 50.0], "gamma": [0.2]}, words=words).meanings == {}
 
 

@@ -78,8 +78,7 @@ def test_of_few_rates_no_cell_is_told_from_its_equal(seed):
     cells["mean"] = 4 * (x / 4 - rng.uniform(0.3, 0.7, 3)[slices]) ** 2 + 0.05 * rng.standard_normal(30)
     cells["error"] = run_errors(cells, "x", ["sweep", "slice", "x"], turn="min", logarithmic=False)
     pairs = paired(cells[sweep == 0], cells[sweep == 1], ["slice", "x"], "mean", "error")
-    table = per_cell(pairs, ["slice", "x"], error="error", degrees=4.0)
-    assert set(table["status"]) == {UNCLEAR}
+    assert set(per_cell(pairs, ["slice", "x"], error="error", degrees=4.0)["status"]) == {UNCLEAR}
 
 
 def test_sweeps_without_a_seed_or_a_cell_in_common_are_not_compared():

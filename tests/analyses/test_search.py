@@ -105,8 +105,7 @@ def test_a_configuration_that_mostly_diverged_or_was_stopped_is_never_the_best()
     finding = search(rows)
     expected = rows[rows["cell"] == best[2]]
     assert finding.table["estimate"][0] == pytest.approx(expected["val_loss"].mean())
-    runs = plots(finding)["HistoryPlot"].runs
-    assert [(runs.state == word).sum() for word in ("lost", "stopped")] == [3, 2]
+    assert [(plots(finding)["HistoryPlot"].runs.state == word).sum() for word in ("lost", "stopped")] == [3, 2]
 
 
 def test_the_history_has_the_best_mean_so_far_in_the_order_of_the_search():

@@ -55,8 +55,7 @@ def test_a_trend_has_the_means_at_both_ends_of_its_axis():
     table = table_of(finding, TRANSFER, range(3))
     assert table.head[1:3] == ["at θ = 10°", "at θ = 90°"]
     assert [float(text) for text in table.rows[0][1:3]] == pytest.approx([0.1, 0.9], abs=0.03)
-    two = trend(noise=1e-4, where={"overlap_angle": [10.0, 30.0], "gamma": [0.2]})
-    assert "(by 0.200)" in sentence(two, TRANSFER)
+    assert "(by 0.200)" in sentence(trend(noise=1e-4, where={"overlap_angle": [10.0, 30.0], "gamma": [0.2]}), TRANSFER)
 
 
 def test_two_values_test_a_trend_and_one_value_or_one_draw_does_not():

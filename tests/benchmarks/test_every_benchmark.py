@@ -223,8 +223,7 @@ def run_search(patch, folder):
 
 
 def run_shared_stages(patch, folder):
-    found = shared_stages.counted({**TINY, "name": "tiny"}, str(folder))
-    assert found == {"rows": 4, "distinct": 2, "computed": 2}
+    assert shared_stages.counted({**TINY, "name": "tiny"}, str(folder)) == {"rows": 4, "distinct": 2, "computed": 2}
     assert len(shared_stages.spaces()) == 3
 
 

@@ -23,8 +23,7 @@ def test_help_names_every_command(call):
     told = ok(call("--help"))
     for name in COMMANDS:
         assert f"  {name} " in told.out
-        explained = ok(call(name, "--help"))
-        assert ("--storage" in explained.out) == (name not in ("workloads", "spaces"))
+        assert ("--storage" in ok(call(name, "--help")).out) == (name not in ("workloads", "spaces"))
 
 
 def test_version(call):
@@ -145,8 +144,7 @@ def test_a_run_from_anywhere_puts_its_sweeps_beside_it(tmp_path, space):
     home.mkdir()
     ok(process("run", "../space.yaml", *QUIET, cwd=home))
     assert sorted(files_of(home))[0] == "sweeps/small/driver.lock"
-    printed = ok(process("results", "small", cwd=home))
-    assert printed.out.count("\n") == 19
+    assert ok(process("results", "small", cwd=home)).out.count("\n") == 19
 
 
 def test_only_the_table_is_on_stdout(finished):

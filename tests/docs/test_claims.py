@@ -130,8 +130,7 @@ def test_the_network_nears_the_end_point_with_order_1_02_in_the_step():
     flow = rows.query("engine == 'flow'")[["median", "largest"]].max()
     assert flow.tolist() == pytest.approx([2e-12, 5e-12], rel=0.1)
     for _, part in rows.query("engine == 'network'").groupby("depth"):
-        order = np.polyfit(np.log(part["finetune_lr"]), np.log(part["median"]), 1)[0]
-        assert order == pytest.approx(1.02, abs=0.005)
+        assert np.polyfit(np.log(part["finetune_lr"]), np.log(part["median"]), 1)[0] == pytest.approx(1.02, abs=0.005)
 
 
 def test_up_to_90_degrees_the_kl_divergence_orders_transferability_within_each_gamma():

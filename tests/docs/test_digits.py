@@ -87,8 +87,7 @@ def edition(folder, **changes):
 @pytest.fixture
 def finished(call, sandbox, storage):
     """A storage with the finished sweep, whose fine-tunings are kept."""
-    outcome = call(*arguments(storage))
-    assert said_of_stages(outcome) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
+    assert said_of_stages(call(*arguments(storage))) == f"{STAGES} distinct, {STAGES} computed, 0 reused, 0 begun again"
     return storage
 
 

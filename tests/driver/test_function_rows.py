@@ -17,8 +17,7 @@ def test_a_value_that_a_look_up_lacks_is_missing_and_not_diverged(storage):
     result = sweep.results()
     assert result["status"].tolist() == ["ok"] * 10
     assert result["loss"].isna().tolist() == [True, True, *[False] * 6, True, True]
-    best = sweep.best("loss").table
-    assert best["x"].tolist() == [2, 3, 1]
+    assert sweep.best("loss").table["x"].tolist() == [2, 3, 1]
     assert sweep.fit(optimum={"metric": "loss", "x": "x"}).table["diverged_from"].item() == np.inf
     gone = edited("return {'loss': float('nan') if x > 2 else x}")
     table = quietly(gone, storage, name="gone", axes={"x": [1, 2, 3]}).results()
@@ -115,8 +114,7 @@ def test_failed_rows_are_computed_again_once_the_function_is_mended(storage, cal
         assert done.err.splitlines()[-1].endswith(f"raysweep resume mine --storage {storage}")
     good = rows(raysweep.open("mine", storage))[1:]
     file.write_text("def train(x, seed):\n    return 1 / x if x else 5\n")
-    done = ok(call(*asked))
-    assert "changed since 1 row failed: computing them again" in done.err
+    assert "changed since 1 row failed: computing them again" in ok(call(*asked)).err
     result = rows(raysweep.open("mine", storage))
     assert [row["value"] for row in result] == [5, 1, 0.5]
     assert [row["seconds"] for row in result[1:]] == [row["seconds"] for row in good]

@@ -120,8 +120,7 @@ def test_rows_of_an_earlier_version_of_a_workload_are_kept_and_spoken_of(storage
         outcome = call(command, "small", "--storage", storage)
         assert message in outcome.out + outcome.err
     assert message in call("report", "small", "--storage", storage).err
-    outcome = ok(call("resume", "small", "--storage", storage, *QUIET))
-    assert message in outcome.err
+    assert message in ok(call("resume", "small", "--storage", storage, *QUIET)).err
     assert len(open_sweep("small", storage).results()) == 18
     assert message not in call("status", "small", "--storage", storage).out
     assert kept.items() <= files_of(storage / "small" / "ledger").items()

@@ -88,8 +88,7 @@ def test_of_an_unfinished_sweep_only_the_part_is_computed(sandbox, storage):
     record = (storage / "small" / "sweep.json").read_bytes()
     kept = {seed for _, seed in open_sweep("small", storage).rows()}
     lost = set(range(6)) - kept
-    part = run(storage, space, seeds=[min(kept), min(lost)], tracking_uri=None)
-    assert len(part.results()) == 12
+    assert len(run(storage, space, seeds=[min(kept), min(lost)], tracking_uri=None).results()) == 12
     assert {seed for _, seed in open_sweep("small", storage).rows()} == kept | {min(lost)} != set(range(6))
     assert (storage / "small" / "sweep.json").read_bytes() == record
     assert not (storage / "mlflow.db").exists()

@@ -76,8 +76,7 @@ def test_what_is_left_out_is_left_out_in_every_draw_and_said():
     assert one.exponent == fitted(inner).exponent
     assert one.reason == Reason.LEFT_OUT
     assert one.note == "left out, because not every draw has a value there: x = 0.01"
-    bounds = pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])
-    assert fitted(bounds).exponent == fitted(inner).exponent
+    assert fitted(pd.concat([inner, inner.head(2).assign(x=[0.0, np.inf])])).exponent == fitted(inner).exponent
     assert fitted(whole.assign(y=whole["y"] - whole["y"].min())).note == "1 of 28 values of y are not above 0"
     assert fitted(whole[whole["x"] < X[2]]).reason == Reason.TOO_FEW_POINTS
     single = fitted(whole[whole["seed"] == 0])

@@ -75,8 +75,7 @@ def test_the_slope_is_that_of_least_squares():
     assert fit.logarithmic
     assert fit.slope == pytest.approx(stats.linregress(np.log10(frame["x"]), frame["y"]).slope)
     more = [frame.head(1).assign(x=np.inf), frame.head(1).assign(x=0.0), frame.head(2).assign(y=np.nan)]
-    odd = pd.concat([frame, *more])
-    assert fit_trend(odd.assign(status="ok"), "x", "y", "seed").slope == pytest.approx(fit.slope)
+    assert fit_trend(pd.concat([frame, *more]).assign(status="ok"), "x", "y", "seed").slope == pytest.approx(fit.slope)
     exact = fit_trend(rows(X, np.random.default_rng(4), noise=0).assign(y=lambda f: f["x"]), "x", "y", "seed")
     assert (exact.p_value, exact.p_against) == (0.0, 1.0)
     zero = rows_of(np.r_[0, X], np.r_[9, np.log10(X)] + np.zeros((2, 1)))  # higher at 0

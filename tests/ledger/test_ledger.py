@@ -182,8 +182,7 @@ def test_a_damaged_segment_is_told_left_out_and_computed_again(call, sweep, stor
     assert partial == [entry for entry in before if entry in partial]
     assert path.read_bytes() == spoilt  # looking changes nothing
 
-    resumed = ok(call("resume", "small", "--storage", storage, *QUIET, "--executor", "inline"))
-    assert path.name in resumed.err
+    assert path.name in ok(call("resume", "small", "--storage", storage, *QUIET, "--executor", "inline")).err
     assert_same_rows(table(call, storage), before)
     assert [aside.read_bytes() for aside in sweep.glob("*.damaged-*")] == [spoilt]
     assert "damaged" not in call("status", "small", "--storage", storage, "--tracking-uri", "none").out

@@ -101,8 +101,7 @@ def test_a_value_of_zero_beside_a_logarithmic_axis_is_not_passed_over():
     zero = frame.drop_duplicates("width").assign(length=0.0, loss=lambda rows: rows["loss"] - 5)
     both = pd.concat([frame, zero])
     assert (answered(both, "optimum", "loss")["outcome"] != Outcome.LOCATED).all()
-    worst = pd.concat([frame, zero.assign(loss=9.0)])
-    assert (answered(worst, "optimum", "loss")["outcome"] == Outcome.LOCATED).all()
+    assert (answered(pd.concat([frame, zero.assign(loss=9.0)]), "optimum", "loss")["outcome"] == Outcome.LOCATED).all()
     best = raysweep.analyse(both, "loss", ["length", "width"], questions=[{"best": {}}]).table
     assert best["length"].head(5).tolist() == [0.0] * 5
     assert np.isfinite(best["low"]).all()

@@ -129,8 +129,7 @@ def test_a_failed_run_that_was_run_again_counts_no_more():
     read = table.read(frame, ["loss"], ["lr"], status="status")
     assert read.rows[["lr", "status"]].to_numpy().tolist() == [[1, "ok"], [2, "ok"], [3, "failed"]]
     assert (read.missing, read.guesses["note"].iloc[-1]) == (0, "2 failed and run again: the other run counts")
-    draws = table.read(frame, ["loss"], ["lr"], status="status", repeats=True)
-    assert len(draws.rows) == 5
+    assert len(table.read(frame, ["loss"], ["lr"], status="status", repeats=True).rows) == 5
     twice = frame.assign(loss=1.0, status="FINISHED", width=[1, 2, 3, 4, 5])
     with pytest.raises(InputError, match="they differ in width, which may be"):
         table.read(twice, ["loss"], ["lr"], status="status")

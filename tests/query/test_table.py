@@ -156,8 +156,7 @@ def test_a_setting_without_a_value_is_refused_or_a_name():
         frame = runs(depth=pd.Series([2] * 4 + [gap] * 4, dtype=object))
         with pytest.raises(InputError, match="depth: row 5 has no value of it"):
             read(frame, ["loss"], ["lr"], ["depth"])
-        table = read(frame, ["loss"], ["lr"], ["depth"], labels=["depth"])
-        assert table.space["axes"]["depth"] == ["2", "none"]
+        assert read(frame, ["loss"], ["lr"], ["depth"], labels=["depth"]).space["axes"]["depth"] == ["2", "none"]
 
 
 def test_tensors_of_one_number_are_numbers_and_times_are_none():

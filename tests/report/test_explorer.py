@@ -84,8 +84,7 @@ def test_the_page_is_complete_without_javascript(browser, report):
 
 
 def test_every_control_changes_what_is_seen(page):
-    count = page.run("document.querySelectorAll('.explore').length")
-    assert count == len(ANALYSIS)
+    assert page.run("document.querySelectorAll('.explore').length") == len(ANALYSIS)
     shifted = page.run("""(() => {
         const seen = (box) => box.querySelector('.charts').innerHTML + box.querySelector('.panel').innerText;
         const visible = (box) => [...box.querySelectorAll('.charts svg *')].filter(

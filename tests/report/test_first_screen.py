@@ -69,14 +69,19 @@ def test_settings_that_a_sentence_has_no_room_for_are_counted_or_said_by_what_th
 def test_a_sentence_names_who_leads_everywhere_and_who_stands_apart():
     ranked = zeros(lambda gamma, depth: Outcome.BEST if depth == 1 else Outcome.UNCLEAR, kind="r_squared")
     led = ranked.table.query("gamma < 1").assign(predictor="noise")
-    said = "Noise has the highest R² (20 to 50; 10 at L = 1) in all 16 settings, clearly in 4."
+    said = "Noise has the highest R²: clearly for L = 1 (10), not clearly for L ≥ 2 (20 to 50)."
+    assert sentence(replace(ranked, table=led), TRANSFER) == said
+    led.loc[1, "outcome"] = Outcome.BEST
+    said = "Noise has the highest R² (10 to 50) in all 16 settings, clearly in 5."
     assert sentence(replace(ranked, table=led), TRANSFER) == said
     led.loc[0, "predictor"] = "depth"
     assert "highest R²" not in sentence(replace(ranked, table=led), TRANSFER)
     rows = [(start, k, at * k ** (start == "b")) for start, at in (("a", 30), ("b", 10), ("c", 31)) for k in (1, 2, 5)]
-    table = pd.DataFrame(rows, columns=["start", "gamma", "estimate"]).assign(outcome=Outcome.LOCATED)
-    apart = replace(zeros(below_one), keys=["start"], table=as_table(table.to_dict("records"), ["start"]))
-    assert "of about 30.5° (10.0° to 50.0° for start b), helps above" in sentence(apart, TRANSFER)
+    keys = ["start", "gamma"]
+    table = pd.DataFrame(rows, columns=[*keys, "estimate"]).eval("low = estimate - 1\nhigh = estimate + 1")
+    apart = [{"outcome": Outcome.LOCATED, **row} for row in table.to_dict("records")]
+    apart = replace(zeros(below_one), keys=keys, table=as_table(apart, keys))
+    assert "of about 30.5° (10.0° to 50.0° for start b, rising with γ), helps above" in sentence(apart, TRANSFER)
 
 
 def test_a_split_with_one_exception_is_nearly_one():
@@ -121,6 +126,9 @@ def test_the_table_of_settings_of_two_axes_crosses_them():
     assert table.caption == "Overlap angle at sign change [95 % interval]: 12 of 20 settings (others: zero effect)"
     wide = finding.table.eval("low = estimate - 1e-6\nhigh = estimate + 1e-6")  # intervals have no room
     assert first_table(replace(finding, table=wide), TRANSFER).rows[0] == ["0.2", "10°", "20°", "30°", "50°"]
+    some = wide.query("gamma < 0.7").reset_index(drop=True)  # unless they stand on a line of their own
+    broken = first_table(replace(finding, table=some), TRANSFER).rows[0]
+    assert broken[1].split("\n") == ["10°", "[9.999999, 10.000001]"]
     assert table.note == "All have p ≤ 0.01 of no difference, adjusted for all 20 (Holm)."
     heads = pd.concat([finding.table.assign(gamma=0.01 * k) for k in range(1, 14)]).query("depth < 3").drop_duplicates()
     assert len(first_table(replace(finding, table=heads.assign(estimate=1.0)), TRANSFER).head) < 6  # 14 have no room

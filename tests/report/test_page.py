@@ -33,6 +33,16 @@ def test_the_first_screen_has_short_answers_and_short_tables(home):
     assert page.index('<figure id="figure"') < page.index("<details>")
 
 
+def test_a_table_stands_once_and_one_that_nobody_asked_for_opens_by_a_click(tmp_path):
+    asked = [{"boundary": {**BOUNDARY["boundary"], "question": text}} for text in ("Where?", "Where again?")]
+    written(tmp_path, *asked, {"curves": {"metric": "risk_scratch", "x": "gamma", "by": ["overlap_angle"]}})
+    page = (tmp_path / "report.html").read_text()
+    first, again, curves = re.findall(r"<article>(.*?)</article>", page, re.DOTALL)
+    assert (first.count("<table"), again.count("<table"), curves.count("<table")) == (1, 0, 1)
+    assert ("<details>" in first, "<details>" in curves) == (False, True)
+    assert [f"<summary>{text}</summary>" in page for text in ("Where?", "Where again?")] == [True, True]
+
+
 def test_nothing_is_cut_off(home):
     for name in ("report.html", "report.md"):
         text = re.sub(r"<script.*?</script>", "", (home / name).read_text(), flags=re.DOTALL)
@@ -94,8 +104,7 @@ def test_words_of_others_stay_words(tmp_path):
     assert "<script>alert" not in page + text
     assert "<b>Which" not in page
     assert 'href="javascript' not in page
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    assert not re.search(r"(?<!\\)\]\((javascript|http)", prose)
+    assert not re.search(r"(?<!\\)\]\((javascript|http)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
 
 
 def test_figures_of_an_earlier_report_go_and_other_files_stay(tmp_path):

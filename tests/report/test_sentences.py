@@ -7,6 +7,7 @@ from transfer_rows import TRANSFER, finding_of, rows_with
 from raysweep.analyses.finding import Finding, Needed, Outcome, as_table
 from raysweep.fits.reasons import Reason
 from raysweep.report.figures import drawn
+from raysweep.report.first_tables import first_table
 from raysweep.report.notes import notes
 from raysweep.report.phrases import METHODS
 from raysweep.report.sentences import sentence
@@ -77,6 +78,9 @@ def test_two_settings_are_both(gammas, words):
     finding = finding_of(frame, axes, "trend", x="depth", metric="risk_finetune")
     said = f"Risk after fine-tuning rises with depth throughout (slope 1.00) in {words}."
     assert sentence(finding, TRANSFER) == said
+    falls = finding_of(frame.assign(risk_finetune=4 - frame["depth"]), axes, "trend", x="depth", metric="risk_finetune")
+    assert sentence(falls, TRANSFER) == f"Risk after fine-tuning falls with depth throughout (by 67 %) in {words}."
+    assert first_table(falls, TRANSFER).head[3] == "change"
     denied = frame.assign(risk_finetune=np.random.default_rng(1).standard_normal(len(frame)))
     assert ("either" if len(gammas) == 2 else "any of 3") in sentence(
         finding_of(denied, axes, "trend", x="depth", metric="risk_finetune"), TRANSFER

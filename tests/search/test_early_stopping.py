@@ -74,8 +74,7 @@ def test_exactly_those_rows_are_stopped_that_a_hand_count_says(rule, sandbox, st
     assert (table["status"] == "stopped").tolist() == (table["accuracy"] > 0).tolist()
     stopped = (table["status"] == "stopped").sum()
     assert 10 < stopped < 50
-    best = table.loc[table["loss"].idxmin()]
-    assert best["status"] == "ok"
+    assert table.loc[table["loss"].idxmin()]["status"] == "ok"
 
 
 @pytest.mark.parametrize("rule", [MEDIAN, ASHA], ids=["median", "asha"])

@@ -124,8 +124,7 @@ def test_more_precision_and_more_seeds_go_on_from_the_rows_that_are_there(storag
     table = zeros(fine)
     assert ((table["high_simultaneous"] - table["low_simultaneous"])[:2] / 2 <= 5.0).all()
     said = []
-    again = run(storage, precision={"boundary": 8.0}, seeds=200, said=said)
-    assert keys(again) == keys(fine)
+    assert keys(run(storage, precision={"boundary": 8.0}, seeds=200, said=said)) == keys(fine)
     assert any("nothing to compute" in line for line in said)
 
 
@@ -171,8 +170,7 @@ def test_what_nothing_can_reach_is_said_and_ends(why, changes, storage):
 
 def test_without_noise_one_draw_of_each_cell_is_enough(storage):
     found = run(storage, fixed={"dim": 60, "noise": 0.2, "engine": "theory"}, seeds=1)
-    table = found.results()
-    assert (table["seed"] == 0).all()
+    assert (found.results()["seed"] == 0).all()
     assert found.state().plan.over
     assert [step.state for _, step in found.state().plan.slices] == [REACHED, REACHED, "zero everywhere"]
 

@@ -70,8 +70,7 @@ def test_a_rate_that_lost_is_judged_on_the_draws_that_it_has():
     counts = np.where(np.arange(10) == 9, 4, 20)
     values[4:, 9] = np.nan
     assert np.nanmean(values, axis=0).argmin() == 9
-    found = racing.step(Curve(RATES, counts, values), Ask(OWN, 800))
-    assert found.counts[9] == 4
+    assert racing.step(Curve(RATES, counts, values), Ask(OWN, 800)).counts[9] == 4
 
 
 AXES = {"ablation": {"linspace": [0, 0.5, 11]}, "noise": [0.1, 0.2]}

@@ -96,8 +96,7 @@ def test_excluded_cells_are_left_out():
 def test_the_number_of_cells_is_known_without_making_them():
     many = {"gamma": {"linspace": [1, 2, 1000]}, "noise": {"linspace": [0, 1, 1000]}}
     axes = {"overlap_angle": {"linspace": [1, 90, 10]}, **many}
-    space = validate(small_space(axes=axes, fixed={}, exclude=[{"overlap_angle": 1}]))
-    assert space.count_upper_bound() == 10_000_000
+    assert validate(small_space(axes=axes, fixed={}, exclude=[{"overlap_angle": 1}])).count_upper_bound() == 10_000_000
 
 
 def test_seeds_are_a_count_or_a_list():

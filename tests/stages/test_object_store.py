@@ -63,8 +63,7 @@ def test_sweeps_of_two_machines_share_their_pretraining_in_a_bucket(s3, space, t
     assert_same_rows(*results)
     more = call("run", space, "--set", "seeds=2", "--storage", tmp_path / "one", *QUIET)  # it remembers where
     assert "2 distinct, 2 computed, 0 reused" in more.err
-    listed = call("store", "list", "--store", f"{s3}/stages").out
-    assert listed.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
+    assert call("store", "list", "--store", f"{s3}/stages").out.splitlines()[-1].startswith(f"{s3}/stages: 4 stages")
 
 
 @pytest.mark.long

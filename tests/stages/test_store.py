@@ -31,8 +31,7 @@ def test_a_published_stage_is_read_back_bit_for_bit_with_its_meta(any_store):
     assert_equal(entry.tensors(), weights())  # and once more, read anew
     assert np.isnan(entry.meta.pop("gap"))
     assert entry.meta == {"tokens": 12, "loss": 0.25, "length": float("inf"), "axes": [1, 2]}
-    record = any_store.look(STAGE)
-    assert record["describe"] == DESCRIBE
+    assert any_store.look(STAGE)["describe"] == DESCRIBE
 
 
 def test_the_first_publication_stays(any_store):

@@ -36,8 +36,7 @@ def test_a_damaged_stage_is_set_aside_and_computed_again_to_the_same_rows(call, 
         content = bytearray(weights.read_bytes())
         content[len(content) // 2] ^= 4
         weights.write_bytes(content)
-    done = ok(call("run", space, "--storage", storage, *QUIET))
-    assert "2 distinct, 1 computed, 1 reused, 0 begun again" in done.err
+    assert "2 distinct, 1 computed, 1 reused, 0 begun again" in ok(call("run", space, "--storage", storage, *QUIET)).err
     assert_same_rows(rows(storage), expected(space))
     if damage == "a flipped bit":
         assert "1 set aside as damaged" in call("store", "list", "--storage", storage).out
@@ -62,8 +61,7 @@ def test_a_store_that_is_gone_is_made_anew(call, space, storage, expected):
     ok(call("run", space, "--set", "axes.finetune_lr=[1e-3]", "--storage", storage, *QUIET))
     shutil.rmtree(storage / "store")
     assert "0 computed" in call("status", "small", "--storage", storage, "--tracking-uri", "none").out
-    done = call("run", space, "--storage", storage, *QUIET)
-    assert "2 distinct, 2 computed, 0 reused" in done.err
+    assert "2 distinct, 2 computed, 0 reused" in call("run", space, "--storage", storage, *QUIET).err
     assert_same_rows(rows(storage), expected(space))
     assert os.listdir(storage / "store")
 
@@ -194,8 +192,7 @@ def test_a_sweep_whose_store_turns_read_only_keeps_its_rows_and_goes_on_when_men
         halted(outcome, "", "read-only")
         assert len(rows(storage)) == 3
         assert mounted("-o", "remount,rw", str(place))
-        done = call("run", space, "--storage", storage, *QUIET)
-        assert "1 distinct, 1 computed" in done.err
+        assert "1 distinct, 1 computed" in call("run", space, "--storage", storage, *QUIET).err
         assert_same_rows(rows(storage), expected(space))
 
 

@@ -51,8 +51,7 @@ def test_every_command_works_on_a_bucket_as_on_a_folder(call, s3, space, tmp_pat
     where = f"{s3}/deep/prefix"
     assert call("list", "--storage", where).out.startswith(f"no sweeps in {where}")
     analysis = "analysis=[{boundary: {metric: transferability_linear, x: overlap_angle, y: gamma}}]"
-    dry = call("run", space, "--storage", where, "--dry-run")
-    assert "18 rows to compute" in dry.out
+    assert "18 rows to compute" in call("run", space, "--storage", where, "--dry-run").out
     assert objects(s3) == {}
     ran = ok(call("run", space, "--storage", where, "--set", analysis))
     assert f"report: {where}/small/report/report.html" in ran.err

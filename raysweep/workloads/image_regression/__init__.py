@@ -73,8 +73,8 @@ METRICS = (
     ),
     *_both(
         "equivalent",
-        "test loss in theory, {how}: inputs are Gaussian with the target's covariance, labels its best linear map and, "
-        "as noise, what that does not fit",
+        "test loss by theory, {how}, for Gaussian inputs with the target's covariance and labels from its best linear "
+        "map plus noise",
         "deterministic equivalent",
     ),
 )
