@@ -143,7 +143,9 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
     adjusted p, else some of each outcome."""
     table = finding.table
     if "p_holm" in table and table["p_holm"].notna().any():
-        return np.argsort(table["p_holm"].clip(lower=LEAST_P).to_numpy(), kind="stable")[:most].tolist()
+        rows = np.argsort(table["p_holm"].clip(lower=LEAST_P).to_numpy(), kind="stable")
+        clear = rows[(table["outcome"] != Outcome.UNCLEAR).to_numpy()[rows]]
+        return (clear if len(clear) else rows)[:most].tolist()
     if len(table) <= most:
         return list(range(len(table)))
     if finding.kind in RANKED:
@@ -257,6 +259,9 @@ def _by_axis(finding: Finding, workload: Workload) -> Table:
     columns = [axis_column(key, values, workload)]
     if tells["rank"] >= EXPLAINED:
         columns.append((head, True, [_range(one, unit) for one in places]))
+        if beside := finding.facts.get("beside"):
+            shown = [_range(one.assign(estimate=one["beside"]), unit) for one in places]
+            columns.append((f"{called(beside, workload)}{in_head}", True, shown))
     words = {group.outcome: brief_words(finding, group, workload) for group in groups_of(finding)}
     outcomes = sorted(table["outcome"].value_counts().index[:COUNTED], key=lambda one: one != Outcome.LOCATED)
     for one in outcomes if table["outcome"].nunique() > 1 else ():

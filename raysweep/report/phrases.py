@@ -228,7 +228,7 @@ SUBJECTS: Mapping[str, str] = {
 LEADING = 0.1
 """An axis with this share of the variance is named in a sentence."""
 
-NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep", "relation": "group"}
+NOUNS = {"agreement": "metric", "curves": "cell", "comparison": "sweep"}
 """What a setting is, by kind."""
 
 POINTS: Mapping[str, str] = {

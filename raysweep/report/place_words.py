@@ -80,7 +80,7 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     if group.alike and group.count == 2 and group.outcome != Outcome.LOCATED:
         return f"{name}{low} to {high}{unit}"
     about = f"about {name}{middle}{unit}"
-    across = f"{low} to {high}{unit}{' across settings' * (size < BRIEF)}"
+    across = f"{low} to {high}{unit}"
     sure, more = f"{100 * finding.level:g} %", f"median {middle}" * (group.count > 2)
     if group.span and group.error > 0 and group.outcome == Outcome.LOCATED:
         middle, *span = (f"{text}{degrees}" for text in alike(group.middle, *group.span, error=group.error))

@@ -28,7 +28,7 @@ from raysweep.report.notes import notes as notes_of
 from raysweep.report.page import Part, Picture, to_html, to_markdown
 from raysweep.report.phrases import EFFECTS, SOURCES
 from raysweep.report.sentences import sentence, undecided
-from raysweep.report.tables import Table, whole_table
+from raysweep.report.tables import whole_table
 from raysweep.storage.paths import AnyPath
 from raysweep.theory import papers
 from raysweep.workloads.declaration import Workload
@@ -200,12 +200,13 @@ def page_of(
     titles = [
         one.question or text if titles.count(text) > 1 else text for one, text in zip(findings, titles, strict=True)
     ]
-    parts, room = list[Part](), SCREEN - ANSWER * min(len(findings), ANSWERS)
+    asked = {k for k, one in enumerate(findings) if one.question} or set(range(len(findings)))
+    parts, room = list[Part](), SCREEN - ANSWER * min(len(asked | {0}), ANSWERS)
     for k, (finding, some) in enumerate(zip(findings, pictures, strict=True)):
         settings = len(finding.table)
         most = min(room, LATER if k else FIRST)
         first = first_table(finding, workload, most if most >= FEWEST else FIRST) if settings else None
-        if first and any(_repeats(first, one.first) for one in parts if one.first):
+        if k not in asked | {0} or any(_repeats(finding, one) for one in findings[:k]):
             first = None
         if first and any(one.first and one.first.usual == first.usual for one in parts):
             first = replace(first, usual="")  # it stands above
@@ -214,10 +215,10 @@ def page_of(
             Part(
                 f"part-{k}",
                 titles[k],
-                headings[k] if k or finding.question else "",  # the page begins with the first one's
+                headings[k] if finding.question or (k and k in asked) else "",  # the page begins with the first one's
                 sentence(replace(finding, question=headings[k]), workload),
                 first if first and first.head else None,
-                k == 0 or (lines <= room and bool(finding.question)),
+                k == 0 or lines <= room,
                 whole_table(finding, workload) if settings else None,
                 some[1:] if k == top else some,
                 notes_of(finding, workload),
@@ -228,8 +229,8 @@ def page_of(
         room -= lines if parts[-1].open else 0
     folded(parts, findings, workload)
     compares = bool(findings) and findings[0].kind == KIND
-    asked = findings[0].question if compares else set_up.question(design, workload)
-    shown = [asked, *(text for part in parts for text in (part.title, part.question))]
+    question = findings[0].question if compares else set_up.question(design, workload)
+    shown = [question, *(text for part in parts for text in (part.title, part.question))]
     drawn_lines = [name for one in findings for name in one.facts.get("lines", ())]
     drawn_lines += [called(name, workload) for one in findings for name in one.facts.get("predictors", ())]
     cited = papers.legend("\n".join([*shown, *drawn_lines, *(one.caption for some in pictures for one in some)]))
@@ -243,7 +244,7 @@ def page_of(
     state = f"Incomplete: {missing}." if missing and not early else ""
     return {
         "sweep": about.sweep,
-        "question": asked,
+        "question": question,
         "answer": f"Too early: {missing}." if early else parts[0].sentence if parts else "",
         "set_up": set_up.varied_in_short(design, workload),
         "meanings": meanings(workload, findings, 0 if top is None else top, cited),
@@ -260,11 +261,11 @@ def page_of(
     }
 
 
-def _repeats(table: Table, other: Table) -> bool:
-    """Whether all that a table says stands in another one."""
-    count = len(table.head)
-    lines = [line[:count] for line in other.rows]
-    return table.head == other.head[:count] and all(line in lines for line in table.rows)
+def _repeats(finding: Finding, other: Finding) -> bool:
+    """Whether a finding compares some of the predictors that another one compares, so that its table says the same."""
+    some, every = (set(one.facts.get("predictors", ())) for one in (finding, other))
+    alike = finding.metric == other.metric and finding.keys == other.keys and finding.where == other.where
+    return alike and bool(some) and some <= every
 
 
 def folded(parts: list[Part], findings: Sequence[Finding], workload: Workload) -> None:

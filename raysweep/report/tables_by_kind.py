@@ -9,7 +9,7 @@ from raysweep.analyses.counts import clear_sides
 from raysweep.analyses.finding import Finding
 from raysweep.analyses.rows import in_order, spread, varying
 from raysweep.numbers import fixed, interval
-from raysweep.phrases import counted
+from raysweep.phrases import counted, plural
 from raysweep.report.names import called, settings, unit_of
 from raysweep.report.tables import Table, axis_column, of_columns, or_outcome, with_intervals
 from raysweep.report.which_settings import condition_words
@@ -62,8 +62,10 @@ def of_predictors(finding: Finding, workload: Workload) -> Table:
         columns.append((head, True, [_between(part[part["predictor"] == each]) for each in means.index]))
     clear = values[values["best"]].groupby("predictor").size().reindex(means.index, fill_value=0)
     columns.append(("clearly best in", True, [f"{count} of {len(table)}" * (several and count > 0) for count in clear]))
-    note = f"Ranges over the {counted(len(table), 'setting')}; intervals are in the CSV."
-    return of_columns(columns, note * several)
+    note = f"Ranges over the {counted(len(table), 'setting')}; intervals are in the CSV." * several
+    unit = called(finding.facts.get("unit", "cell"), workload)
+    sure = f" Clearly best: on the same {plural(unit)}, its R² is shown to be above each other one."
+    return of_columns(columns, f"{note}{sure * bool(clear.any())}".strip())
 
 
 def _between(rows: pd.DataFrame) -> str:

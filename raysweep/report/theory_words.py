@@ -63,7 +63,9 @@ def missed_words(finding: Finding) -> str:
     """How theory can agree although it lies outside of some intervals; empty if it lies in all or differs."""
     if not (said := verdict(finding)) or not said.agrees or not said.outside:
         return ""
-    return f"Theory misses {said.outside} of {said.every} intervals; settings share seeds, so they err alike."
+    chance = number((1 - finding.level) * said.every, 1)
+    some = f"{said.outside} of {said.every} intervals ({chance} expected)"
+    return f"Theory misses {some}; settings share seeds, so they err alike."
 
 
 def _in_degrees(finding: Finding, workload: Workload) -> bool:

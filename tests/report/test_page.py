@@ -33,14 +33,18 @@ def test_the_first_screen_has_short_answers_and_short_tables(home):
     assert page.index('<figure id="figure"') < page.index("<details>")
 
 
-def test_a_table_stands_once_and_one_that_nobody_asked_for_opens_by_a_click(tmp_path):
-    asked = [{"boundary": {**BOUNDARY["boundary"], "question": text}} for text in ("Where?", "Where again?")]
-    written(tmp_path, *asked, {"curves": {"metric": "risk_scratch", "x": "gamma", "by": ["overlap_angle"]}})
+def test_a_table_stands_once_and_what_nobody_asks_is_folded(tmp_path):
+    predictors = ["risk_linear", "risk_scratch", "transferability_linear"]
+    both = [
+        {"predictors": some, "question": text} for some, text in ((predictors, "Which?"), (predictors[1:], "Else?"))
+    ]
+    entry = {"metric": "risk_finetune", "x": "gamma", "unit": "overlap_angle"}
+    written(tmp_path, *({"r_squared": {**entry, **one}} for one in both), {"agreement": {}})
     page = (tmp_path / "report.html").read_text()
-    first, again, curves = re.findall(r"<article>(.*?)</article>", page, re.DOTALL)
-    assert (first.count("<table"), again.count("<table"), curves.count("<table")) == (1, 0, 1)
-    assert ("<details>" in first, "<details>" in curves) == (False, True)
-    assert [f"<summary>{text}</summary>" in page for text in ("Where?", "Where again?")] == [True, True]
+    first, again, unasked = re.findall(r"<article>(.*?)</article>", page, re.DOTALL)
+    assert (first.count("<table"), again.count("<table"), unasked.strip()) == (1, 0, "")
+    assert [f"<summary>{text}</summary>" in page for text in ("Which?", "Else?")] == [True, True]
+    assert "Do theory and experiment agree?</summary>" in page
 
 
 def test_nothing_is_cut_off(home):

@@ -204,8 +204,8 @@ def expected_at(line: Series) -> np.ndarray:
 
 
 def end_of(line: Series) -> float:
-    """The height of a line at its right end."""
-    return float(line.means.centre[np.argmax(line.means.x)])
+    """The height of a line at its right end; NaN if it has no point, as of a predictor that is constant."""
+    return float(line.means.centre[np.argmax(line.means.x)]) if len(line.means.x) else np.nan
 
 
 def draw_means(panel: Axes, line: drawing.Drawn[Series], shift: float, far: float, logarithmic: bool) -> None:
