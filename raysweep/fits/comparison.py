@@ -105,7 +105,7 @@ def paired(
 ) -> pd.DataFrame:
     """Pair the rows of two sweeps that have the same seed and the same values of the parameters `same`.
 
-    The columns are `same`, seed, `difference` (value in `other` minus value in `one`) and `size` (the larger absolute
+    The columns are `same`, seed, `difference` (value in `other` minus value in `one`) and `_size` (the larger absolute
     value). Only rows with status ok and a finite metric are used, and none of a cell most of whose draws are lost.
 
     error: the column of the standard error of each run. Then the means of cells are paired, whatever their seeds, and
@@ -125,7 +125,7 @@ def paired(
         both[error] = np.hypot(both.pop(f"{error}_one"), both.pop(f"{error}_other"))
         both["seed"] = 0
     first, second = both.pop(f"{metric}_one").astype(float), both.pop(f"{metric}_other").astype(float)
-    return both.assign(difference=second - first, size=np.maximum(first.abs(), second.abs()))
+    return both.assign(difference=second - first, _size=np.maximum(first.abs(), second.abs()))
 
 
 def per_cell(
@@ -142,7 +142,7 @@ def per_cell(
     """
     grouped = pairs.groupby(list(same), sort=False, dropna=False)
     table = grouped["difference"].agg(draws="count", difference="mean", error="sem").reset_index()
-    size, draws = grouped["size"].max().to_numpy(), table["draws"].to_numpy()
+    size, draws = grouped["_size"].max().to_numpy(), table["draws"].to_numpy()
     free = np.full(len(table), degrees) if error else draws - 1.0
     scale = scale_of(grouped[error].first().to_numpy(), degrees) if error else table["error"].to_numpy()
     mean, scale = rounded(table["difference"].to_numpy(), scale, size)
@@ -193,7 +193,7 @@ def over_cells(pairs: pd.DataFrame, same: Sequence[str], level: float = LEVEL, e
     root = 1 / np.sqrt(count)
     unknown = root.sum() / root[known].sum() if known.any() else np.nan
     width = unknown * np.sqrt(np.sum(np.bincount(draw, part) ** 2))
-    (mean,), (width,) = rounded(means.mean(keepdims=True), np.array([width]), np.array([pairs["size"].max()]))
+    (mean,), (width,) = rounded(means.mean(keepdims=True), np.array([width]), np.array([pairs["_size"].max()]))
     noise = np.bincount(cell, part**2)
     degrees = noise.sum() / (noise / others).sum() if noise.any() else others.max()
     half = t_quantile(level, float(degrees)) * width

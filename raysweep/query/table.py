@@ -160,6 +160,8 @@ def _check(frame: pd.DataFrame, metrics: Names, settings: Names, used: Names, st
         raise InputError(twice[0], "this column is used twice; expected each once")
     if taken := [column for column in settings if column in TAKEN]:
         raise InputError(taken[0], "this name is a column of every table of results; rename it")
+    if inner := [column for column in settings if column.startswith("_")]:
+        raise InputError(inner[0], "names that begin with _ are those of columns that analyses add; rename it")
     if wrong := [column for column in settings if not column.strip() or not column.isprintable()]:
         raise InputError(shown(wrong[0]), "expected a column with a printable name; rename it")
     for metric in metrics:

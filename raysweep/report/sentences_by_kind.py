@@ -107,7 +107,11 @@ def of_pair(finding: Finding, workload: Workload) -> str:
             name, whose = called(part.x, workload), of * (not parts)
             text = f"the best {name}{whose} is {place_words(part, group, workload, size) if group else 'not found'}"
             if len(groups) == 1 and (said := forms.get(groups[0].outcome)) and not group:
-                of_which = {"it": f"the best {name}{whose}", "place": place_words(part, groups[0], workload, SIZES)}
+                of_which = {
+                    "it": f"the best {name}{whose}",
+                    "if_any": "",
+                    "place": place_words(part, groups[0], workload, SIZES),
+                }
                 text = said.format(x=name, for_metric=whose, metric=called(finding.metric, workload), **of_which)
             if group and len(table) > 1:
                 text += f" in {group.count}" if parts else f" in {some_of(group.count, len(table), 'setting')}"

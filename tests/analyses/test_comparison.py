@@ -56,8 +56,8 @@ def test_what_draws_share_cancels_and_cells_without_a_partner_are_left_out():
 
 
 def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds():
-    lr, width = (each.ravel() for each in np.meshgrid(np.geomspace(1e-4, 1e-2, 8), [1, 2, 4]))
-    cells, rng = pd.DataFrame({"lr": lr, "width": width}), np.random.default_rng(0)
+    lr, size = (each.ravel() for each in np.meshgrid(np.geomspace(1e-4, 1e-2, 8), [1, 2, 4]))
+    cells, rng = pd.DataFrame({"lr": lr, "size": size}), np.random.default_rng(0)
     loss = 2 + 0.1 * np.log(lr / 1e-3) ** 2 + 0.02 * rng.standard_normal((2, 24)) - [[0.0], [0.03]]
     given = [(lr, loss[0], None), (np.float32(lr), loss[1], "se")]  # one has no known errors, one fewer digits
     runs = [raysweep.analyse(cells.assign(lr=x, loss=y, se=0.02), "loss", list(cells), error=e) for x, y, e in given]
@@ -65,6 +65,7 @@ def test_sweeps_of_single_runs_made_elsewhere_are_compared_whatever_their_seeds(
     finding = compared(frame, *designed([{**runs[k].space.as_dict(), "name": "ab"[k]} for k in (0, 1)], ["a", "b"]))
     (row,) = finding.table.to_dict("records")
     assert (row["outcome"], row["cells"], finding.facts["method"]) == (Outcome.LOWER, 24, "run_errors")
+    assert finding.tables["comparison_loss"]["size"].nunique() == 3  # an axis may have this name
     assert row["low"] < -0.03 < row["high"] < 0
     assert joined(pd.DataFrame({"sweep": ["a", "a", "b"], "t": [1e9, 1e9 + 1, 1e9]}), ["t"])["t"].nunique() == 2
 

@@ -1,8 +1,10 @@
 """Means of cells, and whether they are higher than what they stand beside."""
 
+import pandas as pd
 import pytest
 from transfer_rows import finding_of, rows_with
 
+import raysweep
 from raysweep.analyses.finding import Needed, Outcome
 
 AXES = {"overlap_angle": [10.0, 45.0, 80.0], "gamma": [0.2, 0.4]}
@@ -41,6 +43,13 @@ def test_two_metrics_are_compared_draw_by_draw():
     assert table["beside"].to_numpy() == pytest.approx(6.5)
     assert list(finding.tables) == ["curves_risk_finetune", "curves_risk_scratch"]
     assert finding.meanings["negative"] == "better"
+
+
+def test_an_axis_may_be_called_size():
+    frame = pd.DataFrame({"size": [1, 1, 8, 8], "seed": [0, 1, 0, 1], "a": [1.0, 1.1, 2.0, 2.1], "b": [2, 2.101, 1, 1]})
+    asked = [{"curves": {"metric": "a", "x": "size", "beside": "b"}}]
+    table = raysweep.analyse(frame, ["a", "b"], "size", questions=asked, seed="seed").table
+    assert table[["size", "estimate", "beside"]].values.tolist() == [[1, 1.05, 2.0505], [8, 2.05, 1.0]]
 
 
 def test_each_constant_has_its_outcomes():

@@ -96,8 +96,9 @@ def test_single_cells_that_diverged_beside_a_wall_move_no_best_rate():
 
 
 def test_a_best_rate_that_moves_with_a_batch_whose_best_value_is_open_has_only_a_bound():
-    table = asked(runs(batches=(2, 4, 8, 16, 32, 64))).table
-    rates = table[table["axis"] == "lr"]
+    result = asked(runs(batches=(2, 4, 8, 16, 32, 64)))
+    table, rates = result.table, result.table[result.table["axis"] == "lr"]
+    assert result.answers[0].startswith("The best lr for loss is at least ")
     assert set(rates["outcome"]) == {Outcome.BOUND_HIGH}
     assert (rates["low"] < [best(width)[0] for width in WIDTHS]).all()
     assert set(table[table["axis"] == "bs"]["outcome"]) <= {Outcome.EDGE_HIGH, Outcome.BOUND_HIGH}

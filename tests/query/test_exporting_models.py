@@ -176,8 +176,7 @@ def test_token_numbers_of_a_users_text_are_those_that_the_model_was_trained_on(t
     assert tokenizer.eos_token_id == 0
     found = [token for one in documents for token in (*tokenizer(one.decode()).input_ids, tokenizer.eos_token_id)]
     assert found == text_tokens.tolist()
-    config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["vocab_size"] == len(tokenizer) == 256
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["vocab_size"] == len(tokenizer) == 256
     # what a sweep of `checkpoints` draws for a text follows from these bytes: others would fine-tune in another order
     assert hashes(tmp_path / "m")["tokenizer.json"].startswith("ed33e9b5fd15b220")
     assert hashes(tmp_path / "m")["tokenizer_config.json"].startswith("b06cc1d4fb795173")

@@ -91,8 +91,7 @@ def turning(storage, name, widths):
 @pytest.mark.long
 def test_a_turn_is_forecast_frozen_and_scored_too(storage, tmp_path):
     sweep, file = turning(storage, "small", [64, 128, 256, 512]), tmp_path / "turn.json"
-    lines = forecasts.forecast(sweep, {"width": 2048}, file)
-    assert lines[0].startswith("width = 2048: turning step ")
+    assert forecasts.forecast(sweep, {"width": 2048}, file)[0].startswith("width = 2048: turning step ")
     made = plain_json.loads(file.read_bytes())
     (one,) = made["forecasts"]
     assert one["low"] < 4000 * 32**0.5 < one["high"]

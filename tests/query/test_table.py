@@ -224,6 +224,7 @@ def test_runs_that_all_failed_are_counted_by_their_words():
         (runs(lr=["0,1", "0,2"] * 4), (["loss"], ["lr"], ["depth"]), "lr: expected numbers, got '0,1' in row 1"),
         (runs().set_axis(["lr", "lr", "loss"], axis=1), (["loss"], ["lr"]), "lr: several columns have this name"),
         (runs(), (["loss"], ["lr", "lr"], ["depth"]), "lr: this column is used twice"),
+        (runs().rename(columns={"lr": "_lr"}), (["loss"], ["_lr"]), "_lr: names that begin with _"),
         (runs().set_axis(["lr", "", "loss"], axis=1), (["loss"], ["lr"], [""]), "'': expected a column with a print"),
         (3, (["loss"], ["lr"]), "table: expected a data frame"),
     ],

@@ -55,8 +55,7 @@ def test_weights_are_a_safetensors_file_for_everybody_else(local):
     tensors = load_file(published(local)[1])
     for name, array in awkward.items():
         assert np.array_equal(tensors[name], array)
-    entry = local.fetch(STAGE)
-    assert np.array_equal(entry.tensors()["long"], awkward["long"])
+    assert np.array_equal(local.fetch(STAGE).tensors()["long"], awkward["long"])
 
 
 def test_nothing_is_kept_of_what_cannot_be_stored(local):
@@ -118,8 +117,7 @@ def test_what_a_computation_raises_reaches_its_caller_and_leaves_the_stage_free(
 
     with pytest.raises(RuntimeError, match="no memory"):
         any_store.once(STAGE, broken, describe={})
-    entry = once(any_store)
-    assert entry.meta["computed"] == 1  # a failure is no expired lease
+    assert once(any_store).meta["computed"] == 1  # a failure is no expired lease
 
 
 def test_a_local_url_is_a_local_folder(tmp_path):

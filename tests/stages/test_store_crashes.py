@@ -143,8 +143,7 @@ def test_a_holder_that_was_held_up_finds_out_and_reads_what_its_successor_publis
         name = f"leases/{STAGE}.1.json"
         stale = {**json.loads(store.files.read(name)), "renewed": time.time() - 3600, "life": None}
         store.files.replace(name, json.dumps(stale).encode())
-        successor = once(Store(store.url), seed=5)
-        assert successor.meta["computed"] == 2
+        assert once(Store(store.url), seed=5).meta["computed"] == 2
         progress.save({"x": np.zeros(2)}, {})
         return pytest.fail("went on without a lease")
 

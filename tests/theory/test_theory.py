@@ -121,8 +121,7 @@ def test_pretrained_scale_follows_the_flow(depth, start, norm):
         atol=1e-14,
         method="DOP853",
     ).y[0]
-    scales = pretraining.scale(times, depth, start, norm)
-    assert scales == pytest.approx(flow, rel=1e-9)
+    assert pretraining.scale(times, depth, start, norm) == pytest.approx(flow, rel=1e-9)
     assert pretraining.source_loss(times, depth, start, norm) == pytest.approx((flow - norm) ** 2 / 2, rel=1e-6)
 
 

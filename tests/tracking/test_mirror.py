@@ -216,8 +216,7 @@ def test_a_metric_keeps_its_name_where_an_added_one_would_have_the_same():
     assert {name: result[name] for name in reference} == {name: 10 * place + 1 for place, name in enumerate(reference)}
     assert (result["raysweep.acc_se"], result["raysweep.draws_ok"], result["raysweep.fit/loss"]) == (1.0, 2.0, 7.0)
     assert (result["acc_se_se"], result["raysweep.acc_se_se"]) == (5.0, 1.0)
-    packed = cell_run.of_pack("p", ["acc_se_se"], [(3, {"acc_se_se": 5.0}, draws)]).metrics
-    assert ("acc_se", 11.0, 3) in packed
+    assert ("acc_se", 11.0, 3) in cell_run.of_pack("p", ["acc_se_se"], [(3, {"acc_se_se": 5.0}, draws)]).metrics
 
 
 def test_a_cell_that_mlflow_refuses_holds_up_no_other(sweep, monkeypatch):
@@ -324,8 +323,7 @@ def test_the_tables_of_a_new_database_are_made_once_without_waiting_for_the_disk
     assert list(seen.values()) == [off]
     (kept,) = (tmp_path / "cache" / "raysweep").iterdir()
     before = kept.read_bytes()
-    second = Sweep(f"sqlite:///{tmp_path / 'second.db'}", tmp_path)
-    assert second.replay([rows(0, 1)]) is None
+    assert Sweep(f"sqlite:///{tmp_path / 'second.db'}", tmp_path).replay([rows(0, 1)]) is None
     assert kept.read_bytes() == before
 
 

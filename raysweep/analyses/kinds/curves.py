@@ -80,7 +80,7 @@ def tested(
     rows: pd.DataFrame, keys: list[str], metric: str, other: str | float, workload: Workload
 ) -> pd.DataFrame | None:
     """One row per cell: the keys, `beside` (the mean of the other metric, or the number), `status` (of `per_cell`) and
-    `same` (no draw differs by more than rounding; Holm's correction is for the others). Cells with one draw are left
+    `_same` (no draw differs by more than rounding; Holm's correction is for the others). Cells with one draw are left
     out; None if none is left."""
     names = [metric, *([other] if isinstance(other, str) else [])]
     good = rows[(rows["status"] == "ok") & np.isfinite(rows[names].astype(float)).all(axis=1)]
@@ -90,13 +90,13 @@ def tested(
     value, beside = good[metric].astype(float), good[other].astype(float) if isinstance(other, str) else other
     # A metric whose sign means something is a difference, so its rounding errors are those of larger values.
     size = np.maximum(value.abs(), np.abs(beside)) if other != 0 else value.abs().max()
-    good = good[[*keys, "seed"]].assign(beside=beside, difference=value - beside, size=size)
+    good = good[[*keys, "seed"]].assign(beside=beside, difference=value - beside, _size=size)
     good = good[good.groupby(keys, dropna=False)["seed"].transform("count") > 1]
     if not len(good):
         return None
-    good = good.assign(same=good["difference"].abs() <= ROUNDING * good["size"])
-    cells = good.groupby(keys, dropna=False).agg(beside=("beside", "mean"), same=("same", "all")).reset_index()
-    differ = good[~good.groupby(keys, dropna=False)["same"].transform("all")]
+    good = good.assign(_same=good["difference"].abs() <= ROUNDING * good["_size"])
+    cells = good.groupby(keys, dropna=False).agg(beside=("beside", "mean"), _same=("_same", "all")).reset_index()
+    differ = good[~good.groupby(keys, dropna=False)["_same"].transform("all")]
     if not len(differ):
         return cells.assign(status=UNCLEAR)
     cells = cells.merge(per_cell(differ, keys)[[*keys, "status"]], on=keys, how="left")
@@ -109,7 +109,7 @@ def setting(given: Mapping[str, Any], cell: list[str]) -> dict[str, Any]:
     row = {name: given[name] for name in names if name in given}
     if given.get("status") not in OUTCOMES:
         return {**row, "outcome": Outcome.MEASURED}
-    outcome = Outcome.NO_EFFECT if given["same"] else OUTCOMES[given["status"]]
+    outcome = Outcome.NO_EFFECT if given["_same"] else OUTCOMES[given["status"]]
     decides = takes(Needed.MORE_DRAWS, given["draws"]) if outcome == Outcome.UNCLEAR else {}
     return {**row, "outcome": outcome, **decides}
 
@@ -127,6 +127,6 @@ ANALYSIS = Analysis(
         "by": allowed.axes,
         "words": allowed.words("positive", "negative"),
     },
-    columns=MEANS,
+    columns=(*MEANS, "against", "beside", "difference"),
     means_only=True,
 )

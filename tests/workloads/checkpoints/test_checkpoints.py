@@ -326,5 +326,4 @@ def test_where_nothing_is_trained_rows_of_several_rates_are_measured_once(chats,
 
 def test_of_a_conversation_longer_than_a_context_the_beginning_is_cut():
     long, short = np.arange(10, dtype=np.int32), np.arange(3, dtype=np.int32)
-    result = data.padded([long, short], 6)
-    assert result.tolist() == [[3, 4, 5, 6, 7, 8, 9], [0, 1, 2, -1, -1, -1, -1]]
+    assert data.padded([long, short], 6).tolist() == [[3, 4, 5, 6, 7, 8, 9], [0, 1, 2, -1, -1, -1, -1]]

@@ -99,8 +99,7 @@ def test_draws_are_shared_between_sizes_and_shares_and_not_between_roles():
     more = tasks.samples(row(single_view_fraction=0.4), "training", 50)
     assert (more.single >= many.single).all()
     np.testing.assert_array_equal(more.inputs[~more.single], many.inputs[~more.single])
-    other = tasks.samples(row(), "pretraining", 50)
-    assert not np.array_equal(other.labels, many.labels)
+    assert not np.array_equal(tasks.samples(row(), "pretraining", 50).labels, many.labels)
     np.testing.assert_array_equal(tasks.initial(row(kernels=5))[:20], tasks.initial(row(kernels=2)))
 
 

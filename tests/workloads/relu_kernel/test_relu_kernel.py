@@ -55,8 +55,7 @@ def test_networks_approach_their_kernel_with_the_root_of_the_width(tmp_path):
     assert set(computation.status) == {"ok"}
     for metric in ("deviation_error", "gradient_error", "output_error"):
         errors = np.sqrt((computation.metrics[metric].reshape(3, -1) ** 2).mean(1))
-        slope = np.polyfit(np.log(widths), np.log(errors), 1)[0]
-        assert -0.8 < slope < -0.3, (metric, errors)
+        assert -0.8 < np.polyfit(np.log(widths), np.log(errors), 1)[0] < -0.3, (metric, errors)
 
 
 @pytest.mark.long
