@@ -111,7 +111,7 @@ class Analysis:
     kind: its name in a space. question: what it asks, with {metric}, {x} and other options as fields.
     run: makes the finding from rows that are ok, each measurement once.
     required, optional: the checks of its options. `question` and `where`, which all kinds have, are not among them.
-    columns: what it calls the columns of its tables, besides `COLUMNS`, parameters and what is named after a metric.
+    columns: what it calls the columns of its tables, besides `COLUMNS`, `axis`, parameters and names after a metric.
     along: the option that names the axis of the fitted curve; empty if there is none.
     above: if it seeks the best value on that axis, all values there must be finite and above this number.
     means_only: it looks at means of its metrics alone, so rows that differ in idle parameters are one measurement.
@@ -132,4 +132,4 @@ class Analysis:
     check: Callable[[Mapping[str, Any], str, Context], None] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", (*self.columns, *COLUMNS))
+        object.__setattr__(self, "columns", (*self.columns, *COLUMNS, "axis"))

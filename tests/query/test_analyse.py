@@ -101,8 +101,9 @@ def test_a_question_that_cannot_be_asked_is_one_line():
         raysweep.analyse(curves(BEST), questions=[{"law": "lr"}], **ASKED)
     with pytest.raises(InputError, match="analysis.0..optimum.x"):
         raysweep.analyse(curves(BEST), questions=[{"optimum": {"x": "rate"}}], **ASKED)
-    with pytest.raises(InputError, match="its tables have a column outcome"):
-        raysweep.analyse(curves(BEST).rename(columns={"depth": "outcome"}), **{**ASKED, "by": "outcome"})
+    for name in ("outcome", "axis"):
+        with pytest.raises(InputError, match=f"its tables have a column {name}"):
+            raysweep.analyse(curves(BEST).rename(columns={"depth": name}), **{**ASKED, "by": name})
 
 
 def test_an_imported_copy_of_a_sweep_has_its_findings_to_the_last_digit(storage):

@@ -19,6 +19,8 @@ from raysweep.space import checks
 from raysweep.space.analyses import metrics_of
 from raysweep.workloads.declaration import Workload
 
+TESTED = ("difference", "error", "low_simultaneous", "high_simultaneous", "p_value", "p_holm")
+"""Columns of `per_cell`, whose names no axis may have."""
 OUTCOMES = {HIGHER: Outcome.HIGHER, LOWER: Outcome.LOWER, UNCLEAR: Outcome.UNCLEAR}
 
 
@@ -127,6 +129,6 @@ ANALYSIS = Analysis(
         "by": allowed.axes,
         "words": allowed.words("positive", "negative"),
     },
-    columns=(*MEANS, "against", "beside", "difference"),
+    columns=(*MEANS, "against", "beside", *TESTED),
     means_only=True,
 )

@@ -128,5 +128,5 @@ ANALYSIS = Analysis(
     run=run,
     required={"metric": checks.metric, "axes": two_axes},
     optional=allowed.BY_LEVEL,
-    columns=("axis", "choice", "regret"),
+    columns=("choice", "regret"),
 )

@@ -219,7 +219,7 @@ def draw_place(panel: Axes, line: drawing.Drawn[Series], place: Place, height: f
     """Mark the fitted place and its interval at a height, and the closed form's place on the closed form."""
     at, low, high, expected = (np.array([value]) for value in place)
     look: dict[str, Any] = {"fmt": "D", "zorder": 5, "markerfacecolor": "white", "markeredgewidth": 1.6}
-    drawing.points(panel, at, np.array([height]), (low, high), line.colour, 7, 2.0, 4, across=True, **look)
+    drawing.points(panel, at, np.array([height]), (low, high), line.colour, 7, 1.2, 4, across=True, **look)
     if np.isfinite(place[3]) and len(line.data.theory):
         look = {"marker": "|", "markersize": 14, "color": THEORY, "markeredgewidth": 1.8, "linestyle": "none"}
         panel.plot(expected, np.interp(expected, line.data.theory_x, line.data.theory), **look, zorder=6)
