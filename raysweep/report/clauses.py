@@ -38,6 +38,8 @@ from raysweep.workloads.declaration import Workload
 
 WEAK = 0.3
 """The size of a rank correlation below which it says little."""
+LEVEL = 3
+"""Values that an axis has at least from where on a change is said to stay as it is."""
 TWICE = 2
 """A value this many times another is not said in percent of it."""
 
@@ -167,14 +169,19 @@ def percent_changed(rows: pd.DataFrame, finding: Finding, workload: Workload) ->
 
 
 def _at_ends(texts: list[str], by: pd.Series, axis: pd.Series, error: float, workload: Workload) -> list[str]:
-    """The texts of the smallest and the largest value with where these are, if they are at the ends of an axis."""
+    """The texts of the smallest and the largest value with where these are, if they are at the ends of an axis, and
+    from where on the last one holds."""
     if axis.duplicated().any() or axis.dtype.kind not in "if":
         return texts
     low, high = sorted((axis.idxmin(), axis.idxmax()), key=lambda end: float(by[end]))
     if max(by[low] - by.min(), by.max() - by[high]) > error:
         return texts
-    places = (setting(str(axis.name), axis[end], workload) for end in (low, high))
-    return [f"{text} at {place}" for text, place in zip(texts, places, strict=True)]
+    flat = (by[axis.sort_values().index] - by[axis.idxmax()]).abs() <= error
+    level = flat.index[flat[::-1].cumprod()[::-1] == 1]
+    places = {end: f"at {setting(str(axis.name), axis[end], workload)}" for end in (low, high)}
+    if len(level) >= LEVEL:
+        places[axis.idxmax()] = f"from {setting(str(axis.name), axis[level[0]], workload)} on"
+    return [f"{text} {places[end]}" for text, end in zip(texts, (low, high), strict=True)]
 
 
 def fall_words(finding: Finding) -> str:

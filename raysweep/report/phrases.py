@@ -236,7 +236,7 @@ POINTS: Mapping[str, str] = {
     "engines": "median over rows",
     "law": "fitted exponent",
     "power_law": "geometric mean over draws",
-    "r_squared": "R² by the mean correlation over draws",
+    "r_squared": "R² of the mean correlation over draws",
     "regime": "mean over draws (at the best rate where none is named)",
 }
 """What the points of curves show, by kind, if not means over draws."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from raysweep.analyses.counts import Drive, Group
 from raysweep.analyses.finding import Finding, Outcome
 from raysweep.numbers import alike, interval_numbers, number
@@ -15,6 +17,7 @@ EVEN = 0.1
 """So many times a value are about the value up to this."""
 STAY = 5
 """Of so many settings places move along an axis although in one of them that is not clear."""
+RISING, FALLING = "rising", "falling"
 ENDS, NAMING, BRIEF, SIZES = -1, 2, 4, 6
 """The size of intervals alone; those from which on a place does not say at which values of an axis it lies, and not
 even that it changes; and in how many lengths it is said."""
@@ -46,12 +49,10 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
     if (apart := group.apart) and finding.kind in IN_X and size < BRIEF:
         texts = [f"{text}{degrees}" for text in alike(apart.others, apart.low, apart.high, error=group.error)]
         other = " to ".join(dict.fromkeys(texts[1:]))
-        along = (
-            f", {_way(apart.drive)} with {_short(apart.drive.key, workload)}"
-            if apart.drive and apart.drive.one_way
-            else ""
-        )
-        return f"about {name}{texts[0]}{unit} ({other}{unit} for {setting(apart.key, apart.value, workload)}{along})"
+        inner = apart.drive if apart.drive and apart.drive.one_way else None
+        along = f" ({_way(inner)} with {_named(inner.key, workload)})" if inner else ""
+        where = setting(apart.key, apart.value, workload)
+        return f"about {name}{texts[0]}{unit}, but {other}{unit} for {where}{along}"
     texts = alike(*numbers, *ends, error=group.error)
     if group.reach and texts[1] == texts[2]:  # the interval is far smaller than the place
         finer = interval_numbers(numbers[0], numbers[1], numbers[2])
@@ -63,14 +64,21 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
         return f"{name}{times_words(*group.times, workload)}"
     if low == high:
         return f"{name}{low}{unit}"
-    pattern = moving_words(finding, group, workload, symbols=size >= NAMING)
-    if pattern and ENDS < size < BRIEF:
-        first, last = (high, low) if "rising" not in pattern else (low, high)
-        return f"{name}{first} to {last}{unit} ({pattern})"
+    mostly, ways = moving(finding, group)
+    if ways and ENDS < size < BRIEF:
+        said = {
+            way: _and([_named(key, workload, symbols=size >= NAMING) for key in keys]) for way, keys in ways.items()
+        }
+        first, last = (low, high) if RISING in said else (high, low)
+        if len(said) == 1:
+            ((way, names),) = said.items()
+            return f"{name}{first}{unit}, {mostly}{way} to {last}{unit} with {names}"
+        pattern = ", ".join(f"{way} with {names}" for way, names in said.items())
+        return f"{name}{first} to {last}{unit} ({mostly}{pattern})"
     if drive and drive.one_way and size < BRIEF and moved[0] != moved[1]:
         way = _way(drive)
         if size >= NAMING:
-            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {_short(drive.key, workload)}"
+            return f"{name}{moved[0]} {way} to {moved[1]}{unit} with {_named(drive.key, workload)}"
         begin, end = (setting(drive.key, at, workload) for at, _ in (drive.first, drive.last))
         median = " in the median" * (drive.medians and not group.alike)
         return f"{name}{moved[0]}{unit} at {begin} ({way} to {moved[1]} at {end}{median})"
@@ -93,34 +101,35 @@ def place_words(finding: Finding, group: Group, workload: Workload, size: int = 
 
 
 def _way(drive: Drive) -> str:
-    return "rising" if drive.last[1] > drive.first[1] else "falling"
+    return RISING if drive.last[1] > drive.first[1] else FALLING
 
 
-def _short(key: str, workload: Workload) -> str:
-    return workload.symbol(key) or called(key, workload)
+def _named(key: str, workload: Workload, *, symbols: bool = True) -> str:
+    return symbols * workload.symbol(key) or called(key, workload)
 
 
-def moving_words(finding: Finding, group: Group, workload: Workload, symbols: bool) -> str:
-    """How places clearly move along several axes: "rising with depth, falling with noise and overlap angle"; empty if
-    they do so along fewer than two, or are about one value. In one setting of `STAY` they need not."""
-    if group.outcome != Outcome.LOCATED or group.alike:
-        return ""
-    ways: dict[str, list[str]] = {"rising": [], "falling": []}
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def moving(finding: Finding, group: Group) -> tuple[str, dict[str, list[str]]]:
+    """How places clearly move along several axes: "mostly " if in one setting of `STAY` they need not, and which axes
+    they rise and fall with; no axes if they do so along fewer than two, or are about one value."""
+    ways: dict[str, list[str]] = {}
     mostly = ""
-    for move in finding.moves:
+    for move in finding.moves if group.outcome == Outcome.LOCATED and not group.alike else ():
         clear = move.rises + move.falls
         few = STAY * move.open <= clear + move.open and not (move.both or move.by_bounds)
         if bool(move.rises) != bool(move.falls) and few:
-            name, mostly = called(move.key, workload), mostly or "mostly " * bool(move.open)
-            ways["rising" if move.rises else "falling"].append(symbols * workload.symbol(move.key) or name)
-    said = [f"{way} with {' and '.join(names)}" for way, names in ways.items() if names]
-    return (mostly + ", ".join(said)) * (sum(map(len, ways.values())) > 1)
+            mostly = mostly or "mostly " * bool(move.open)
+            ways.setdefault(RISING if move.rises else FALLING, []).append(move.key)
+    return (mostly, dict(sorted(ways.items(), reverse=True))) if sum(map(len, ways.values())) > 1 else ("", {})
 
 
 def is_words(finding: Finding, group: Group, workload: Workload, size: int) -> str:
     """The verb and the place: "is about 60°", or what the places do along the axis that drives them."""
     drive = group.drive
-    if not drive or group.alike or size >= BRIEF or moving_words(finding, group, workload, symbols=True):
+    if not drive or group.alike or size >= BRIEF or moving(finding, group)[1]:
         return f"is {place_words(finding, group, workload, size)}"
     unit = unit_of(finding.x, workload) if finding.kind in IN_X else ""
     first, last = (f"{text}{unit}" for text in alike(drive.first[1], drive.last[1], error=group.error))

@@ -22,7 +22,7 @@ from raysweep.report.names import as_called, called, capitalized, settings
 from raysweep.report.needed_words import between_words
 from raysweep.report.notes import title
 from raysweep.report.phrases import BOUNDS, ESTIMATES, NOTHINGS, PER_METRIC, REST
-from raysweep.report.place_words import BRIEF, ENDS, NAMING, SIZES, moving_words, place_words
+from raysweep.report.place_words import BRIEF, ENDS, NAMING, SIZES, moving, place_words
 from raysweep.report.sentences_by_kind import (
     MOST,
     along_axis,
@@ -131,16 +131,16 @@ def _answer(finding: Finding, workload: Workload, most: int) -> str:
     rest = cache(lambda first: other_words((first, shortest), others, finding, workload, but))
     wheres = leading_words(finding, lead, others, workload)
     says, bare_count = unique(*theory, ""), f" in {lead.count:,} of {len(finding.table):,}"
-    moving = moving_words(finding, lead, workload, symbols=True)
+    _, moved = moving(finding, lead)
     # what an axis says is more than what theory says
     rules = [unique(*lengths[:NAMING])] * bool(lead.drive or lead.apart) + [begin[:BRIEF]]
-    rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moving) + rules
+    rules = [[*begin[:BRIEF], clause(bare, lead, workload), *brief[:1]]] * bool(moved) + rules
     if only := only_words(finding, lead, workload):
         fallen = [lengths[BRIEF]] * ("fall" in finding.table)
         rules = [fallen or begin[NAMING:BRIEF], *rules]
-    if extreme := bool(moving) and any(group.outcome in BOUNDS for group in others):  # which is more than theory says
+    if extreme := bool(moved) and any(group.outcome in BOUNDS for group in others):  # which is more than theory says
         rules = [unique(*lengths[:BRIEF]), *rules]
-    details = range(DETAILS if moving and not extreme else DETAILS - 1)
+    details = range(DETAILS if moved and not extreme else DETAILS - 1)
     # a whole sentence goes before the fragment that ends `brief`
     for forms, said, more in product((*rules, begin, brief[:-1], brief), says, extras):
         for per, detail, counting, first in product(unique(each, ""), details, (False, True), forms):

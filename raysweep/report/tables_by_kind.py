@@ -44,10 +44,11 @@ def of_law(finding: Finding, workload: Workload, most: int) -> Table:
 
 def of_predictors(finding: Finding, workload: Workload) -> Table:
     """A line for each predictor, the best first: between what its R² lies, at each value of an axis of few values, and
-    in how many settings it is clearly the best."""
+    in how many settings it is clearly the best; or where it is and where it is not, if that is a condition."""
     (values,), table = finding.tables.values(), finding.table
     means = values.groupby("predictor")["r_squared"].mean().sort_values(ascending=False)
     columns = [("predictor", False, [called(each, workload) for each in means.index])]
+    sides = clear_sides(finding)
     parts, several = {f"R² [{100 * finding.level:g} %]": values}, len(table) > 1
     counts = {key: table[key].nunique() for key in varying(finding.keys, table)}
     if several:
@@ -55,16 +56,19 @@ def of_predictors(finding: Finding, workload: Workload) -> Table:
         each = sorted(table[across].unique(), key=in_order) if counts[across] <= ACROSS else ()
         parts = {f"R², {settings({across: at}, workload)}": values[values[across] == at] for at in each}
         parts = parts or {"R² (range)": values}
-        if sides := clear_sides(finding):
+        if sides:
             held = {condition_words(one, workload): table.loc[holds, one.key] for one, holds in sides}
             parts = {f"R², {where}": values[values[sides[0][0].key].isin(at)] for where, at in held.items()}
     for head, part in parts.items():
         columns.append((head, True, [_between(part[part["predictor"] == each]) for each in means.index]))
     clear = values[values["best"]].groupby("predictor").size().reindex(means.index, fill_value=0)
-    columns.append(("clearly best in", True, [f"{count} of {len(table)}" * (several and count > 0) for count in clear]))
+    if not sides:  # else the heads say where
+        shown = [f"{count} of {len(table)}" * (several and count > 0) for count in clear]
+        columns.append(("clearly best in", True, shown))
     note = f"Ranges over the {counted(len(table), 'setting')}; intervals are in the CSV." * several
     unit = called(finding.facts.get("unit", "cell"), workload)
-    sure = f" Clearly best: on the same {plural(unit)}, its R² is shown to be above each other one."
+    where = f" for {condition_words(sides[0][0], workload)}" if sides else ""
+    sure = f" Clearly best{where}: on the same {plural(unit)}, its R² is shown to be above each other one."
     return of_columns(columns, f"{note}{sure * bool(clear.any())}".strip())
 
 

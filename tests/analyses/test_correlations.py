@@ -34,11 +34,12 @@ def explained(**options):
 
 def test_the_predictor_that_clearly_explains_more_than_all_others_is_the_best():
     finding = explained()
-    assert first_table(finding, TRANSFER).rows[0][1::2] == ["1.00", "2 of 4"]
+    shown = first_table(finding, TRANSFER)
+    assert (shown.rows[0][1], "Clearly best for L = 2: on the same" in shown.note) == ("1.00", True)
     both = (finding.table, *finding.tables.values())  # a column where it is clear, and one for all others
     more, values = (pd.concat([one, one.query("depth == 3").assign(depth=4)], ignore_index=True) for one in both)
     split = first_table(replace(finding, table=more, tables={"values": values}), TRANSFER)
-    assert split.head[1:] == ["R², L = 2", "R², L ≥ 3", "clearly best in"]
+    assert split.head[1:] == ["R², L = 2", "R², L ≥ 3"]
     table = finding.table.set_index("depth")
     assert (table.loc[2, "outcome"] == Outcome.BEST).all()
     assert (table.loc[2, "predictor"] == "risk_linear").all()

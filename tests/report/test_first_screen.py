@@ -81,7 +81,7 @@ def test_a_sentence_names_who_leads_everywhere_and_who_stands_apart():
     table = pd.DataFrame(rows, columns=[*keys, "estimate"]).eval("low = estimate - 1\nhigh = estimate + 1")
     apart = [{"outcome": Outcome.LOCATED, **row} for row in table.to_dict("records")]
     apart = replace(zeros(below_one), keys=keys, table=as_table(apart, keys))
-    assert "of about 30.5° (10.0° to 50.0° for start b, rising with γ), helps above" in sentence(apart, TRANSFER)
+    assert "of about 30.5°, but 10.0° to 50.0° for start b (rising with γ), helps above" in sentence(apart, TRANSFER)
 
 
 def test_a_split_with_one_exception_is_nearly_one():
@@ -138,6 +138,8 @@ def test_a_sentence_says_along_which_axes_places_move():
     moves = [Move("depth", 1, 5, 4, 0, 0, 0), Move("gamma", 0.2, 0.8, 0, 3, 0, 0), Move("noise", 0, 1, 1, 0, 0, 1)]
     said = sentence(zeros(below_one, moves=moves), TRANSFER)
     assert " 10° to 50° (rising with depth, falling with target samples per dimension), helps above;" in said
+    said = sentence(zeros(below_one, moves=[moves[0], replace(moves[0], key="gamma")]), TRANSFER)
+    assert " 10°, rising to 50° with depth and target samples per dimension, helps above;" in said
     few = zeros(lambda at, depth: Outcome.BEYOND_LOW if at > 1.5 else Outcome.BOUND_LOW if at > 1 else "located")
     few = replace(few, table=few.table.assign(high=few.table["high"].fillna(few.table["gamma"] + 2)), moves=moves)
     assert sentence(few, TRANSFER).endswith("per dimension), helps above; but perhaps below 3.6° for γ ≥ 1.2.")

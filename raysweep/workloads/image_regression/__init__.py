@@ -28,7 +28,12 @@ from raysweep.workloads.image_regression.engine import FORM, in_words, pair_of
 PARAMETERS = (
     Parameter("data", str, "digits", f"images: {image_data.FORMS}", words=partial(image_data.in_words, "images of")),
     Parameter(
-        "pair", str, "2-3:5-6", f"classes of source and target, {FORM}; the first of two is labelled +1", words=in_words
+        "pair",
+        str,
+        "2-3:5-6",
+        f"classes of source and target, {FORM}; the first of two is labelled +1",
+        words=in_words,
+        label="pair of tasks",
     ),
     Parameter("target_samples", int, 10, "images of the target, of either class", unit="images", minimum=1, symbol="n"),
     Parameter(
