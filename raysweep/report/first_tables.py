@@ -49,6 +49,8 @@ COUNTED = 4
 """The most outcomes that a table counts."""
 WIDE, HEAD, HIGH = 78, 10, 10
 """The most letters of a line of a crossed table, those of a head that it has room for, and its most lines of text."""
+ENOUGH = 3
+"""Settings that are clear by a test stand alone if they are so many, else those that are not follow them."""
 RANKED = ("best", "search")
 """The kinds whose settings are in the order of their values."""
 NO_TABLE = Table([], [], [])
@@ -145,7 +147,7 @@ def first_rows(finding: Finding, most: int = FIRST) -> list[int]:
     if "p_holm" in table and table["p_holm"].notna().any():
         rows = np.argsort(table["p_holm"].clip(lower=LEAST_P).to_numpy(), kind="stable")
         clear = rows[(table["outcome"] != Outcome.UNCLEAR).to_numpy()[rows]]
-        return (clear if len(clear) else rows)[:most].tolist()
+        return (clear if len(clear) >= ENOUGH else rows)[:most].tolist()
     if len(table) <= most:
         return list(range(len(table)))
     if finding.kind in RANKED:

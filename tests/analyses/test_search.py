@@ -47,8 +47,7 @@ def test_the_two_axes_that_matter_carry_the_variance(finding):
 
 
 def test_there_is_no_importance_of_noise_or_of_a_few_configurations():
-    noise = rows_of().assign(val_loss=np.random.default_rng(1).standard_normal(200))
-    assert search(noise).facts["shares"] == {}
+    assert search(rows_of().assign(val_loss=np.random.default_rng(1).standard_normal(200))).facts["shares"] == {}
     assert search(rows_of(count=11)).facts["shares"] == {}
 
 
