@@ -324,12 +324,12 @@ def means_table(frame: pd.DataFrame, keys: list[str], metric: str, workload: Wor
     good = frame[(frame["status"] == "ok") & np.isfinite(frame[metric].astype(float))]
     if not len(good):
         return pd.DataFrame(columns=[*keys, *MEANS[:-1]])
-    good = good.assign(no_variance=heavy_rows(good, metric, workload))
+    good = good.assign(_heavy=heavy_rows(good, metric, workload))
     grouped = good.groupby(keys, dropna=False)
     table = grouped[metric].agg(mean="mean", standard_error="sem", median="median", draws="count").reset_index()
     computed = frame[~np.isnan(losses_of(frame, metric))].groupby(keys, dropna=False).size()
     table = table.merge(computed.rename("computed").reset_index(), on=keys)
-    table["no_variance"] = grouped["no_variance"].any().to_numpy()
+    table["no_variance"] = grouped["_heavy"].any().to_numpy()
     if f"{metric}_theory" in good.columns:
         table["theory"] = grouped[f"{metric}_theory"].first().to_numpy()
     return table

@@ -19,9 +19,10 @@ from raysweep.fits.processes import helped, mapped
 from raysweep.phrases import counted, place
 from raysweep.report import file_names, set_up
 from raysweep.report.as_json import report_json
+from raysweep.report.axis_tables import FIRST
 from raysweep.report.explorer import labelled
 from raysweep.report.figures import drawn
-from raysweep.report.first_tables import FIRST, first_table
+from raysweep.report.first_tables import first_table
 from raysweep.report.names import called, capitalized, plain, unit_of
 from raysweep.report.notes import headings_of, title
 from raysweep.report.notes import notes as notes_of
