@@ -51,6 +51,18 @@ def test_cells_with_two_draws_take_nothing_from_what_many_draws_say_near_the_zer
     assert np.median(widths) / t_quantile(0.95, 15) == pytest.approx(1, abs=0.07)
 
 
+def test_two_draws_that_are_equal_do_not_say_that_there_is_no_noise():
+    """Accuracies in ties, where other cells have many draws."""
+    x, mean = np.linspace(0, 1, 7), np.array([1, 0.85, 0.45, 0.05, -0.1, -0.25, -1.0])
+    for number in range(4):
+        rng = np.random.default_rng(number)
+        values = np.full((40, 7), np.nan)
+        values[:2], values[2:, 3:5] = mean, mean[3:5] + 0.1 * rng.standard_normal((38, 2))
+        zero = find_zero(x, values, 0.95)
+        assert x[3] <= zero.low < x[3] + 1 / 18 < zero.high <= x[4]
+        assert zero.high - zero.low > 0.02
+
+
 @pytest.mark.parametrize("size", [1e-7, 1e-3, 1.0])
 def test_two_draws_that_differ_by_one_smooth_curve_still_give_a_zero(size):
     """The scatter of two draws has rank 1, and six more draws are at three points only."""

@@ -78,9 +78,13 @@ def scatter_of(t: np.ndarray, values: np.ndarray) -> Scatter:
 
 
 def _profile(t: np.ndarray, deviations: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """A cubic in t, shrunk to a constant where draws are few, and what it misses as far as it is more than chance."""
-    measured = count > 1
-    logarithm = np.log(np.maximum(deviations, LARGEST_DIP * np.median(deviations[measured]) + 1e-300))
+    """A cubic in t, shrunk to a constant where draws are few, and what it misses as far as it is more than chance.
+
+    Draws that are all equal at a point, such as accuracies in ties, do not say how large the noise is there.
+    """
+    measured = (count > 1) & (deviations > 0)
+    least = LARGEST_DIP * np.median(deviations[measured])
+    logarithm = np.log(np.where(measured, np.maximum(deviations, least), 1.0))
     chance = 0.5 / np.maximum(count - 1, 0.5)  # the variance of the logarithm of a standard deviation
     powers = np.stack([np.ones(len(t)), t - 0.5, (t - 0.5) ** 2, (t - 0.5) ** 3], axis=1)
     weighted = powers * (measured / chance)[:, None]
