@@ -270,7 +270,7 @@ def structured(surface: Surface, seed: int = 0) -> np.ndarray:
     for s, mask in enumerate(surface.mask):
         x, g = surface.x[s, mask], surface.g[s, mask]
         quadratic, _ = np.linalg.qr(basis(x))
-        if np.median(surface.draws[s, mask]) > FEW or len(g) <= quadratic.shape[1] or np.ptp(g) == 0:
+        if len(g) <= quadratic.shape[1] or np.median(surface.draws[s, mask]) > FEW or np.ptp(g) == 0:
             continue
         away = np.abs(x[:, None] - x).sum(-1) + np.diag(np.full(len(x), np.inf))
         near = np.argsort(away, axis=1, kind="stable")[:, : 2 * x.shape[1]]

@@ -53,12 +53,11 @@ def run_errors(cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, l
     found = _surface_of(cells, x, keys, turn=turn, logarithmic=logarithmic)
     if found is None:
         return None
-    surface, data = found
-    errors = np.empty(len(cells))
-    errors[np.argsort(data.slices, kind="stable")] = HEAVY * _run_scales(surface, data)[1][surface.mask]
+    surface, data, order = found
+    errors = HEAVY * _run_scales(surface, data)[1][surface.mask]
     if np.median(np.bincount(data.slices)) < SHORT:
         errors = np.maximum(errors, np.median(errors))
-    return errors / np.sqrt(data.draws)
+    return np.asarray((errors / np.sqrt(data.draws))[np.argsort(order)])
 
 
 def cell_values(
@@ -73,7 +72,7 @@ def cell_values(
     found = _surface_of(cells, x, keys, turn=turn, logarithmic=logarithmic, error=error)
     if found is None:
         return None
-    surface, data = found
+    surface, data, order = found
     fitted, scales = _run_scales(surface, data)
     wider = np.sqrt((np.where(surface.mask, scales, 0) ** 2).sum(1) / (np.where(surface.mask, fitted, 0) ** 2).sum(1))
     wider = np.maximum(wider, 1) * WIDER / (1 if error is None else HEAVY)
@@ -83,7 +82,7 @@ def cell_values(
             some = data.slices == s
             values = surface.heights(s, paths(surface, s, data.x[some], COUNT, np.random.default_rng(s)))
             draws[:, some] = surface.floor[s] + values.mean(0) + wider[s] * (values - values.mean(0))
-    return drawn_together(draws, data.slices) * (-1.0 if turn == "max" else 1.0)
+    return drawn_together(draws, data.slices)[:, np.argsort(order)] * (-1.0 if turn == "max" else 1.0)
 
 
 def drawn_together(draws: np.ndarray, slices: np.ndarray) -> np.ndarray:
@@ -113,29 +112,32 @@ def drawn_together(draws: np.ndarray, slices: np.ndarray) -> np.ndarray:
 
 def _surface_of(
     cells: pd.DataFrame, x: str, keys: Sequence[str], *, turn: str, logarithmic: bool, error: np.ndarray | None = None
-) -> tuple[Surface, Cells] | None:
-    """(the surface of a table of means, its cells in the order of the table); None if all cells are equal.
+) -> tuple[Surface, Cells, np.ndarray] | None:
+    """(the surface of a table of means, its cells by slice and place, which row each is); None if all are equal.
 
     cells: one row per cell with its keys, mean, draws and standard_error (NaN of one draw). x: the axis of a slice.
     keys: all axes. turn: min or max; y changes its sign for a maximum. error: given standard errors of the means.
     """
-    others, sign = [key for key in keys if key != x], -1.0 if turn == "max" else 1.0
-    draws, places = cells["draws"].to_numpy(float), cells[x].to_numpy(float)
+    others, places = [key for key in keys if key != x], cells[x].to_numpy(float)
     apart = logarithmic & (places <= 0)  # no place in log: a slice of its own
     places = np.where(apart, places[~apart].min(initial=np.inf), places)
     setting = cells[others].assign(_apart=apart)
+    slices = setting.groupby([*setting], dropna=False).ngroup().to_numpy()
+    order = np.lexsort((places, slices))  # tests of shape shuffle cells: the order of the table is not to matter
+    cells, places = cells.iloc[order], places[order]
+    draws = cells["draws"].to_numpy(float)
     data = Cells(
         x=(np.log(places) if logarithmic else places)[:, None],
-        y=cells["mean"].to_numpy(float) * sign,
-        slices=setting.groupby([*setting], dropna=False).ngroup().to_numpy(),
+        y=cells["mean"].to_numpy(float) * (-1.0 if turn == "max" else 1.0),
+        slices=slices[order],
         draws=draws,
         scatter=np.nan_to_num(cells["standard_error"].to_numpy(float) ** 2 * draws * (draws - 1)),
-        error=np.full(len(cells), np.nan) if error is None else error,
+        error=np.full(len(cells), np.nan) if error is None else error[order],
         diverged=np.zeros(len(cells), dtype=bool),
     )
     with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
         try:
-            return fit_surface(data), data
+            return fit_surface(data), data, order
         except ValueError:
             return None
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.best_cells import ALL_SHAPES, measured
-from raysweep.fits.surface.single_runs import COUNT, cell_values, drawn_together
+from raysweep.fits.surface.single_runs import COUNT, cell_values, drawn_together, run_errors
 
 
 def swept(shapes, noises, shares, numbers):
@@ -53,7 +53,11 @@ def test_draws_of_cells_turn_with_the_metric_in_any_order_of_rows():
     frame = frame.assign(draws=1, standard_error=np.nan)
     least = cell_values(frame, "x", ["size", "x"], turn="min", logarithmic=False)
     mixed = frame.assign(mean=-frame["mean"]).sample(frac=1, random_state=0)
+    back = mixed.index.argsort()
     most = cell_values(mixed, "x", ["size", "x"], turn="max", logarithmic=False)
     assert least.shape == (COUNT, 24)
-    np.testing.assert_allclose(pd.Series(-most.mean(0), mixed.index).sort_index(), least.mean(0), atol=0.15)
+    np.testing.assert_allclose(-most[:, back], least, rtol=1e-6)
+    how = {"x": "x", "keys": ["size", "x"], "turn": "min", "logarithmic": False}
+    errors = run_errors(frame.loc[mixed.index], **how)
+    np.testing.assert_allclose(errors[back], run_errors(frame, **how), rtol=1e-6)
     assert cell_values(frame.assign(mean=1.0), "x", ["size", "x"], turn="min", logarithmic=False) is None
