@@ -119,11 +119,8 @@ def test_what_is_private_to_ray_is_there_and_looked_for_where_it_is_used():
 
 def test_ray_is_capped_at_the_minor_version_that_was_tested():
     project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
-    expected = [
-        requirement
-        for line in (*project["dependencies"], *project["optional-dependencies"]["cluster"])
-        if (requirement := Requirement(line)).name == "ray"
-    ]
+    asked = map(Requirement, (*project["dependencies"], *project["optional-dependencies"]["cluster"]))
+    expected = [requirement for requirement in asked if requirement.name == "ray"]
     pinned = re.search(r"^ray==(\S+)$", (HOME / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned
     tested = Version(pinned[1])

@@ -160,11 +160,8 @@ def test_a_driver_killed_on_ray_takes_its_ray_along_and_goes_on(sandbox, drive, 
 def test_a_ray_that_dies_ends_a_driver_in_time_and_resumable(part, sandbox, drive, storage, database, tmp_path):
     driven = drive("--executor", "ray", "--workers", "2")
     until(lambda: begun(database), driven)
-    victims = [
-        number
-        for number in in_session(driven.pid)
-        if f"/ray/core/src/ray/{part}" in Path(f"/proc/{number}/cmdline").read_text()
-    ]
+    program = f"/ray/core/src/ray/{part}"
+    victims = [one for one in in_session(driven.pid) if program in Path(f"/proc/{one}/cmdline").read_text()]
     assert len(victims) == 1
     os.kill(victims[0], signal.SIGKILL)
     lost = time.monotonic()

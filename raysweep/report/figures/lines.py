@@ -82,7 +82,7 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             scales.set_log(panel.yaxis)
         elif (width := scales.asinh_width(bars)) and not share:
             scales.set_asinh(panel.yaxis, bars, width)
-        if finding.kind == "comparison" or not (np.nanmin(bars) > 0 or on_log):
+        if finding.kind == "comparison" or not (np.nanmin(bars, initial=np.inf) > 0 or on_log):
             drawing.zero_rule(panel)
         references = drawing.reference_lines(panel.axhline, constants, metric, workload, 1.5)
         bases: list[np.ndarray] = []
@@ -97,9 +97,10 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             draw_means(panel, line, shift, far, logarithmic)
         if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
             both = (means for line in lines for means in (line.data.means, line.data.beside) if means is not None)
-            lowest = min(np.nanmin(means.centre) for means in both)
+            lowest = min(np.nanmin(means.centre, initial=np.inf) for means in both)
             theory = min((line.data.theory.min() for line in lines if len(line.data.theory)), default=np.inf)
-            panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
+            if lowest < np.inf:
+                panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
         for line in lines:
             if place := line.data.place:
                 on_curve = plot.placed != "zero"

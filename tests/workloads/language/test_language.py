@@ -178,11 +178,8 @@ def test_what_early_stopping_keeps_is_what_is_judged(store):
 @pytest.mark.long
 def test_a_pretraining_that_ends_above_its_start_is_ok_and_one_without_a_finite_loss_is_not(tmp_path):
     """Finite all along (2), or until a number is none (1e30); trained, perturbed or looked at with Hessians."""
-    rows = [
-        {"pretrain_lr": rate, **then}
-        for rate in (2.0, 1e30, 2e-3)
-        for then in ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
-    ]
+    after = ({}, {"noise": 1.0, "finetune_steps": 0}, {"finetune_steps": 0, "sharpness_iterations": 4})
+    rows = [{"pretrain_lr": rate, **then} for rate in (2.0, 1e30, 2e-3) for then in after]
     metrics, status = compute(table(*rows), np.zeros(len(rows), int), Store(tmp_path))
     assert status.tolist() == ["ok"] * 3 + ["diverged"] * 3 + ["ok"] * 3
     assert len(Store(tmp_path).stages()) == 3

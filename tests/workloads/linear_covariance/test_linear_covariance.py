@@ -118,11 +118,8 @@ def test_without_samples_the_source_is_kept_whole():
 
 def test_t_bound_is_its_formula_and_bounds_the_draws():
     """Written out once for T's own figure; no draw of fine-tuning lies above it."""
-    rows = [
-        {"dim": 200, "spectrum": "1.5:10,0.3", "shift": shift, "gamma": n / 200}
-        for shift in ("top", "bottom")
-        for n in (5, 50, 150)
-    ]
+    each = [("top", 5), ("top", 50), ("top", 150), ("bottom", 5), ("bottom", 50), ("bottom", 150)]
+    rows = [{"dim": 200, "spectrum": "1.5:10,0.3", "shift": shift, "gamma": n / 200} for shift, n in each]
     metrics, _ = engines.compute(columns(*rows), np.zeros(6, int))
     trace = 10 * 1.5 + 190 * 0.3
     for i, n in enumerate((5, 50, 150)):

@@ -87,9 +87,8 @@ def test_a_large_landscape_is_logged_on_every_second_point_and_kept_whole():
 
 
 def test_a_net_that_is_not_finite_is_said_to_be_so_and_nothing_fails(tmp_path):
-    rows = [
-        {**EXAMINED, "eigen_cam_images": 2, rate: 1e3, "pretrain_length": 12} for rate in ("finetune_lr", "pretrain_lr")
-    ]
+    both = {**EXAMINED, "eigen_cam_images": 2, "pretrain_length": 12}
+    rows = [{**both, rate: 1e3} for rate in ("finetune_lr", "pretrain_lr")]
     computation = computed(tmp_path, rows, [0, 0])
     assert computation.status.tolist() == ["diverged", "diverged"]
     assert np.isnan(computation.metrics["eigen_cam_peaks"]).all()
