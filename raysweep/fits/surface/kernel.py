@@ -7,6 +7,7 @@ import numpy as np
 # Where hinges begin, in gaps of the grid from the lowest point; at the last one all lines are level.
 KNOTS = np.arange(-6, 8) / 3
 BUMP = 2.0  # how far apart bumps stand, and their standard deviation, in gaps of the grid
+TIE = 1e-4  # a point halfway between two bumps, as every second one of a grid is, is near to the outer one
 
 
 def basis(x: np.ndarray) -> np.ndarray:
@@ -45,7 +46,8 @@ def hinges(x: np.ndarray, lowest: np.ndarray, gap: np.ndarray) -> np.ndarray:
 
 def nodes(x: np.ndarray, gap: np.ndarray) -> np.ndarray:
     """Where bumps stand that points x (n, d), from the lowest points of their slices, are near to: shape (nodes, d)."""
-    return np.asarray(np.unique(np.round(x / gap / BUMP), axis=0) * BUMP)
+    number = np.floor(np.abs(x) / gap / BUMP + 0.5 + TIE) * np.sign(x) + 0.0  # no -0
+    return np.asarray(np.unique(number, axis=0) * BUMP)
 
 
 def bumps(x: np.ndarray, lowest: np.ndarray, gap: np.ndarray, at: np.ndarray) -> np.ndarray:

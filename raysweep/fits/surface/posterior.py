@@ -55,6 +55,7 @@ START, ROUNDS = 3, 6
 DRIFT = 1.0
 FEW = 2  # draws a cell up to which only the other cells say how large the noise is
 ORDERS, ANY_ORDER, SMALL_SHARE = 999, 0.2, 0.02
+ROUNDING = 1e-9  # orders that are no farther apart, such as one and its reverse, are as smooth
 FLAT = 100.0  # the prior variance of the level of a slice, in compressed heights squared
 SMALL = 1e-8
 # Gaps of the grid around its lowest cell where the lowest point of the mean surface is sought, and that of draws along
@@ -280,8 +281,9 @@ def structured(surface: Surface, seed: int = 0) -> np.ndarray:
         rough[s] = np.log(apart) + np.log(np.maximum(left, 0) + SMALL_SHARE)
     if rough:
         total = np.sum(list(rough.values()), axis=0)
-        every = (total[1:] <= total[0]).mean() <= 1 - LEVEL
-        out[list(rough)] = [every and (one[1:] <= one[0]).mean() <= ANY_ORDER for one in rough.values()]
+        every = (total[1:] <= total[0] + ROUNDING).mean() <= 1 - LEVEL
+        of_each = ((one[1:] <= one[0] + ROUNDING).mean() <= ANY_ORDER for one in rough.values())
+        out[list(rough)] = [every and one for one in of_each]
     return out
 
 

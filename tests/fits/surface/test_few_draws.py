@@ -56,6 +56,16 @@ def test_a_level_that_a_draw_has_in_all_cells_is_no_noise():
         np.testing.assert_allclose(shifted[columns].astype(float), table[columns].astype(float), rtol=1e-4)
 
 
+@pytest.mark.parametrize("rates", [RATES[:9], RATES[:9:2]])
+def test_no_rounding_of_an_axis_decides(rates):
+    """Every second cell stands halfway between two bumps; of few values an order and its reverse are as smooth."""
+    frame, places = runs(BEST, 0.1, rates=rates), []
+    for unit in (1.0, 1 + 1e-12, 3.0, 32.0):
+        table = fit_few_draws(frame.assign(lr=frame["lr"] * unit), "lr", "loss", ["size"]).table
+        places.append(table[["estimate", "low", "high"]].astype(float) / unit)
+    np.testing.assert_allclose(places[1:], np.broadcast_to(places[0], (3, len(BEST), 3)), rtol=1e-3)
+
+
 def test_a_maximum_is_a_minimum_of_the_opposite():
     frame = runs(BEST)
     least = fit_few_draws(frame, "lr", "loss", ["size"]).table

@@ -111,9 +111,8 @@ def test_a_checkpoint_that_moved_since_is_not_exported_as_the_fine_tuned_one(cal
 @pytest.fixture
 def sums(tmp_path):
     """A task file of 40 questions with two answers each."""
-    questions = [
-        {"question": f"{n}+1?", "choices": [f"it is {n + 1}", f"it is {n + 7}"], "answer": 0} for n in range(40)
-    ]
+    pairs = [(n, [f"it is {n + 1}", f"it is {n + 7}"]) for n in range(40)]
+    questions = [{"question": f"{n}+1?", "choices": pair, "answer": 0} for n, pair in pairs]
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, questions)))
     task = {
         "task": "sums",
