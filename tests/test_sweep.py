@@ -99,9 +99,8 @@ def test_a_sweep_is_extended_by_what_is_new(changes, storage):
     extended = run(storage, small_space(**changes))
     kept = files_of(storage / "small" / "ledger")
     assert {name: kept[name] for name in recorded} == recorded
-    added = [
-        json.loads(line) for name, content in kept.items() if name not in recorded for line in content.splitlines()[:-1]
-    ]
+    new = [content for name, content in kept.items() if name not in recorded]
+    added = [json.loads(line) for content in new for line in content.splitlines()[:-1]]
     assert added
     assert not {(row["cell"], row["seed"]) for row in added} & before.keys()
     result = rows(extended)

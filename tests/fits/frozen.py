@@ -238,9 +238,8 @@ FITS = {
 
 def table():
     """What every fit gives: data, status, reason, estimate, low, high."""
-    lines = [
-        {"fit": name, "data": "", "status": "", "reason": "", **line} for name, fit in FITS.items() for line in fit()
-    ]
+    blank = {"data": "", "status": "", "reason": ""}
+    lines = [{"fit": name, **blank, **line} for name, fit in FITS.items() for line in fit()]
     return pd.DataFrame(lines, columns=["fit", "data", "status", "reason", *NUMBERS])
 
 

@@ -26,10 +26,8 @@ def turning(fall):
 @pytest.mark.simulation
 def test_a_curve_that_only_rises_seldom_turns():
     rng = np.random.default_rng(0)
-    p = [
-        find_turn(STEPS, rising(0.1 * (k % 4)) + ERROR * rng.standard_normal(len(STEPS)), ERROR, turn="max").p
-        for k in range(400)
-    ]
+    noisy = (rising(0.1 * (k % 4)) + ERROR * rng.standard_normal(len(STEPS)) for k in range(400))
+    p = [find_turn(STEPS, one, ERROR, turn="max").p for one in noisy]
     assert np.mean(np.array(p) <= 0.05) <= 0.05
 
 

@@ -35,9 +35,8 @@ def test_the_first_screen_has_short_answers_and_short_tables(home):
 
 def test_a_table_stands_once_and_what_nobody_asks_is_folded(tmp_path):
     predictors = ["risk_linear", "risk_scratch", "transferability_linear"]
-    both = [
-        {"predictors": some, "question": text} for some, text in ((predictors, "Which?"), (predictors[1:], "Else?"))
-    ]
+    asked = (predictors, "Which?"), (predictors[1:], "Else?")
+    both = [{"predictors": some, "question": text} for some, text in asked]
     entry = {"metric": "risk_finetune", "x": "gamma", "unit": "overlap_angle"}
     written(tmp_path, *({"r_squared": {**entry, **one}} for one in both), {"agreement": {}})
     page = (tmp_path / "report.html").read_text()

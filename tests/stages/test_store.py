@@ -97,9 +97,8 @@ def test_processes_that_race_for_a_stage_compute_it_once(tmp_path):
     traces = tmp_path / "traces"
     traces.mkdir()
     gate = CONTEXT.Barrier(4)
-    racers = [
-        CONTEXT.Process(target=_race, args=(str(tmp_path / "store"), gate, str(traces), number)) for number in range(4)
-    ]
+    shared = str(tmp_path / "store"), gate, str(traces)
+    racers = [CONTEXT.Process(target=_race, args=(*shared, number)) for number in range(4)]
     for racer in racers:
         racer.start()
     for racer in racers:

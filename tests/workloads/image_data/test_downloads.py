@@ -186,9 +186,8 @@ def space(tmp_path):
 
 def test_a_space_runs_with_the_data_that_it_fetched(site, space, tmp_path, call, storage, monkeypatch):
     made = image_files.write(tmp_path / "made", "fashion_mnist", packed=True)
-    expected = [
-        (f"{name}.gz", site.put(f"FashionMNIST/{name}.gz", (made / f"{name}.gz").read_bytes())) for name in DIGITS
-    ]
+    files = [f"{name}.gz" for name in DIGITS]
+    expected = [(name, site.put(f"FashionMNIST/{name}", (made / name).read_bytes())) for name in files]
     monkeypatch.setattr(datasets.FashionMNIST, "resources", expected)
     run = ("run", space, "--storage", storage, "--executor", "inline", "--tracking-uri", "none", "--no-report")
     refused(call(*run), f"axes.data: no folder {tmp_path / 'data'}; expected", "Debian", "--download")

@@ -217,8 +217,6 @@ def test_what_is_held_out_is_not_nearly_the_same_as_what_is_trained_on():
 
 
 def test_a_text_of_one_mould_is_split_all_the_same():
-    same = [
-        f"the first line of every document\nand the second one of them\nand then a third\n{number}".encode()
-        for number in range(40)
-    ]
+    text = "the first line of every document\nand the second one of them\nand then a third\n"
+    same = [f"{text}{number}".encode() for number in range(40)]
     assert [len(part) for part in texts.split(same, "here").splits.values()] == [36, 2, 2]
