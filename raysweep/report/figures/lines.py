@@ -97,10 +97,9 @@ def draw_curves(plot: CurvesPlot, finding: Finding, workload: Workload) -> tuple
             draw_means(panel, line, shift, far, logarithmic)
         if on_log:  # when everything is drawn: setting one end of an axis fixes the other one where it is
             both = (means for line in lines for means in (line.data.means, line.data.beside) if means is not None)
-            lowest = min(np.nanmin(means.centre, initial=np.inf) for means in both)
+            lowest = min(np.nanmin(means.centre) for means in both)
             theory = min((line.data.theory.min() for line in lines if len(line.data.theory)), default=np.inf)
-            if lowest < np.inf:
-                panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
+            panel.set_ylim(bottom=0.5 * min(lowest, max(theory, 0.01 * lowest)))
         for line in lines:
             if place := line.data.place:
                 on_curve = plot.placed != "zero"
